@@ -29,7 +29,7 @@ from pipeline.errors import QuorumError
 from pipeline.federated.algorithm import ClientState
 from pipeline.federated.algorithms import fedavg
 from pipeline.federated.blobs import Blobs
-from pipeline.federated.callbacks.stopping import Stopping
+from pipeline.federated.callbacks import Stopping
 from pipeline.federated.local import LocalClientData
 from pipeline.federated.loop import Participation, initial_progress, run_rounds
 from pipeline.federated.optimizer import BETAS, EPSILON, LocalTraining

@@ -23,8 +23,7 @@ from pipeline.engines.in_process import InProcess
 from pipeline.federated.algorithm import ClientState
 from pipeline.federated.algorithms import fedavg, scaffold
 from pipeline.federated.blobs import FILE, Blobs
-from pipeline.federated.callbacks.checkpointing import Checkpointing
-from pipeline.federated.callbacks.stopping import Stopping
+from pipeline.federated.callbacks import Checkpointing, Stopping
 from pipeline.federated.local import LocalClientData
 from pipeline.federated.loop import Participation, initial_progress, run_rounds
 from pipeline.federated.optimizer import LocalTraining

@@ -21,7 +21,7 @@ from pipeline.engines.in_process import InProcess
 from pipeline.federated.algorithm import ClientState, Fit, Pull, Trace
 from pipeline.federated.algorithms import fedavg
 from pipeline.federated.blobs import Blobs
-from pipeline.federated.callbacks.stopping import Stopping
+from pipeline.federated.callbacks import Stopping
 from pipeline.federated.loop import Participation, initial_progress, run_rounds
 from pipeline.federated.objectives.cross_entropy import CROSS_ENTROPY
 from pipeline.federated.objectives.objective import Objective

@@ -34,8 +34,7 @@ from pipeline.engines.remote import Remote, handshake
 from pipeline.errors import QuorumError
 from pipeline.federated.algorithm import Fit, Trace
 from pipeline.federated.algorithms import fedavg
-from pipeline.federated.callbacks import Callback
-from pipeline.federated.callbacks.stopping import Stopping
+from pipeline.federated.callbacks import Callback, Stopping
 from pipeline.federated.figures import Figures
 from pipeline.federated.loop import Participation, initial_progress, run_rounds
 from pipeline.federated.objectives.cross_entropy import CROSS_ENTROPY

@@ -26,7 +26,7 @@ from pipeline.engines.in_process import InProcess
 from pipeline.federated.algorithm import Algorithm, ClientState
 from pipeline.federated.algorithms import fedavg, fedselectkd
 from pipeline.federated.blobs import Blobs
-from pipeline.federated.callbacks.stopping import Stopping
+from pipeline.federated.callbacks import Stopping
 from pipeline.federated.head import cross_entropy_through_head, entropies_through_head
 from pipeline.federated.local import LocalClientData
 from pipeline.federated.loop import Participation, initial_progress, run_rounds

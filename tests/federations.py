@@ -13,9 +13,7 @@ from pipeline.engines.in_process import InProcess
 from pipeline.federated.algorithm import Algorithm, ClientState
 from pipeline.federated.algorithms import centralized, fedavg, fedkd, fedselectkd, single
 from pipeline.federated.blobs import Blobs
-from pipeline.federated.callbacks import Callback
-from pipeline.federated.callbacks.checkpointing import Checkpointing
-from pipeline.federated.callbacks.stopping import Stopping
+from pipeline.federated.callbacks import Callback, Checkpointing, Stopping
 from pipeline.federated.local import LocalClientData
 from pipeline.federated.loop import Participation, initial_progress, run_rounds
 from pipeline.federated.state import Private

@@ -13,7 +13,7 @@ from federations import begin
 
 from pipeline.engines.in_process import InProcess
 from pipeline.federated.algorithm import Algorithm, ClientState, Fit, Pull, Sent, Trace
-from pipeline.federated.callbacks.stopping import Stopping
+from pipeline.federated.callbacks import Stopping
 from pipeline.federated.engine import Arrival, Engine
 from pipeline.federated.loop import Participation, initial_progress, run_rounds
 from pipeline.federated.objectives.cross_entropy import CROSS_ENTROPY

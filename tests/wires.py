@@ -15,7 +15,7 @@ from pipeline.engines.node import Node
 from pipeline.engines.remote import Delivered, Remote, Undelivered, handshake
 from pipeline.federated.algorithm import Algorithm
 from pipeline.federated.algorithms import ditto, fedavg, fedkd, fedprox, scaffold
-from pipeline.federated.callbacks.stopping import Stopping
+from pipeline.federated.callbacks import Stopping
 from pipeline.federated.figures import Figures
 from pipeline.federated.history import Round
 from pipeline.federated.loop import Participation, initial_progress, run_rounds

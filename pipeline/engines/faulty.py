@@ -15,16 +15,12 @@ from dataclasses import dataclass, replace
 from statistics import NormalDist
 from typing import Literal
 
-import torch
-
 from pipeline.engines.poisons import poisoned
-from pipeline.engines.wrapper import EngineWrapper
 from pipeline.errors import QuorumError
-from pipeline.federated.algorithm import ClientSends, Sent, Update
+from pipeline.federated.algorithm import ClientSends, Sent
 from pipeline.federated.engine import Arrival, Assignment, Engine, Failure
 from pipeline.federated.faults import Faults
-from pipeline.federated.wire import deserialize, serialize
-from pipeline.model.adapter import Adapter
+from pipeline.federated.wire import DAMAGED
 
 Fate = Literal["answers", "never begins", "stops while training", "its answer is lost", "is too late", "is cut off"]
 
@@ -39,7 +35,7 @@ class Outstanding:
     fate: Fate
 
 
-class Faulty(EngineWrapper):
+class Faulty:
     """An `Engine` that wraps another, and injects faults into its clients' answers.
 
     Args:
@@ -62,7 +58,8 @@ class Faulty(EngineWrapper):
             )
         if unknown := sorted(set(faults.poisoned) - set(engine.trainers)):
             raise QuorumError(f"faults.poisoned: {unknown[0]!r} is not a client of this training; correct the name")
-        super().__init__(engine)
+        self._engine = engine
+        self.trainers, self.scored, self.join, self.score = engine.trainers, engine.scored, engine.join, engine.score
         self._faults, self._deadline, self._seed, self._sends = faults, deadline, seed, sends
         self._outstanding: list[Outstanding] = []
         self._numbers = itertools.count()
@@ -78,48 +75,43 @@ class Faulty(EngineWrapper):
 
     def _results(self, one: Outstanding) -> Iterator[Arrival | Failure]:
         """What the server receives of an assignment: nothing, one answer, or two."""
-        assignment = one.assignment
+        name, sent, version = one.assignment.name, one.assignment.sent, one.assignment.version
+        failure = Failure(name, version, one.fate, one.noticed)
         if one.fate in ("never begins", "stops while training"):
-            yield Failure(assignment.name, assignment.version, one.fate, one.noticed)
+            yield failure
             return
-        self._engine.submit(assignment.name, assignment.sent, assignment.version, assignment.at)
+        self._engine.submit(name, sent, version, one.assignment.at)
         for answer in self._engine.arrivals():
             if isinstance(answer, Failure) or one.fate in ("its answer is lost", "is too late"):
-                yield Failure(assignment.name, assignment.version, one.fate, one.noticed)
+                yield failure
+                continue
+            if one.fate == "is cut off":
+                yield replace(failure, what=DAMAGED)
                 continue
             arrival = replace(answer, at=one.noticed)
-            if one.fate == "is cut off":
-                yield _truncated(arrival)
-                continue
-            kind = self._faults.poisoned.get(assignment.name)
-            if kind is not None:
-                arrival = poisoned(arrival, kind, self._unchanged(assignment.sent), self._faults.strength)
+            if (kind := self._faults.poisoned.get(name)) is not None:
+                origin = sent.adapter if self._sends == "adapter" else {}
+                arrival = poisoned(arrival, kind, origin, self._faults.strength)
             yield arrival
-            if self._happens("duplicated", assignment, self._faults.duplicated):
+            if self._happens("duplicated", one.assignment, self._faults.duplicated):
                 yield arrival
-
-    def _unchanged(self, sent: Sent) -> Adapter:
-        """What a client would send if its training changed nothing."""
-        if self._sends == "adapter":
-            return sent.adapter
-        return {name: torch.zeros_like(tensor) for name, tensor in sent.adapter.items()}
 
     def _fate(self, assignment: Assignment) -> tuple[Fate, float]:
         """An assignment's fate, and when the server notices it."""
         faults = self._faults
         until = math.inf if self._deadline is None else assignment.at + self._deadline
-        if self._happens("dropout", assignment, faults.dropout):
-            return "never begins", until
-        if self._happens("dropout during", assignment, faults.dropout_during):
-            return "stops while training", until
-        if self._happens("lost", assignment, faults.lost):
-            return "its answer is lost", until
+        silent: tuple[tuple[str, float, Fate], ...] = (
+            ("dropout", faults.dropout, "never begins"),
+            ("dropout during", faults.dropout_during, "stops while training"),
+            ("lost", faults.lost, "its answer is lost"),
+        )
+        for what, chance, fate in silent:
+            if self._happens(what, assignment, chance):
+                return fate, until
         done = assignment.at + self._seconds(assignment)
         if done > until:
             return "is too late", until
-        if self._happens("truncated", assignment, faults.truncated):
-            return "is cut off", done
-        return "answers", done
+        return "is cut off" if self._happens("truncated", assignment, faults.truncated) else "answers", done
 
     def _seconds(self, assignment: Assignment) -> float:
         """How long an assignment takes: the median times factors of the client, the assignment, and a straggler."""
@@ -140,13 +132,3 @@ class Faulty(EngineWrapper):
         """A uniform random number in (0, 1), by name."""
         digest = hashlib.sha256(f"{self._seed}/faults/{name}".encode()).digest()
         return (int.from_bytes(digest[:6], "big") + 0.5) / 2**48
-
-
-def _truncated(arrival: Arrival) -> Arrival | Failure:
-    """What the server receives if only the first half of an answer's bytes arrives."""
-    content = serialize(arrival.update.adapter, arrival.update.memory)
-    try:
-        adapter, memory = deserialize(content[: len(content) // 2])
-    except ValueError as error:
-        return Failure(arrival.name, arrival.version, str(error), arrival.at)
-    return replace(arrival, update=Update(adapter, arrival.update.examples, arrival.update.steps, memory))

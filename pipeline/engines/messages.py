@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 from typing import Literal, TypeVar
 
-from pydantic import BaseModel, Field, ValidationError
+from pydantic import Field, ValidationError
 
 from pipeline.errors import QuorumError
 from pipeline.workspace.record import Record, first_problem
@@ -20,12 +20,7 @@ JOB = r"^\w+(-\w+)?$"
 RequestKind = Literal["hello", "join", "train", "score", "finish"]
 """Exchange facts; join with this adapter; train; score the server's model; end the training and test."""
 
-ErrorCode = Literal[
-    "another_training", "an_earlier_round", "another_content", "another_server", "not_finite", "disk", "damaged",
-    "undeclared", "failed",
-]  # fmt: skip
-
-ERRORS: dict[ErrorCode, str] = {
+ERRORS = {
     "another_training": "works for another training; start its node with this order",
     "an_earlier_round": "is in a later round, and no longer has this answer; start the training over",
     "another_content": "has answered this round for another model; start the training over",
@@ -36,11 +31,11 @@ ERRORS: dict[ErrorCode, str] = {
     "undeclared": "has a figure that neither its objective nor its algorithm declares; declare it there",
     "failed": "failed; its operator's log says why",
 }
-"""What a server reports of an organisation's error. The error's own text stays in the organisation's log."""
+"""An error's code -> what a server reports of it. The error's own text stays in the organisation's log."""
 
 
 class Facts(Record):
-    """An organisation's facts except its texts. The server refuses a node whose first six facts differ from its own.
+    """An organisation's facts except its texts. A server refuses a node whose facts in `COMPARED` differ from its own.
 
     Attributes:
         code: a hash of the code that trains.
@@ -111,7 +106,7 @@ class Reply(Record):
     job: str
     round: int
     nonce: str
-    error: ErrorCode | None = None
+    error: str | None = Field(default=None, pattern=f"^({'|'.join(ERRORS)})$")
     examples: int = Field(default=0, ge=0)
     steps: int = Field(default=0, ge=0)
     seconds: float = 0.0
@@ -124,7 +119,7 @@ class Reply(Record):
     scores: dict[str, float] = Field(default_factory=dict)
 
 
-Header = TypeVar("Header", bound=BaseModel)
+Header = TypeVar("Header", Request, Reply)
 
 
 def parsed(kind: type[Header], text: str) -> Header:
@@ -136,9 +131,8 @@ def parsed(kind: type[Header], text: str) -> Header:
     try:
         return kind.model_validate_json(text)
     except ValidationError as error:
-        raise QuorumError(
-            f"message: not a {kind.__name__}: {first_problem(error)}; both ends need one version"
-        ) from None
+        found = first_problem(error)
+        raise QuorumError(f"message: not a {kind.__name__}: {found}; both ends need one version") from None
 
 
 def matches(reply: Reply, request: Request) -> bool:
@@ -147,12 +141,7 @@ def matches(reply: Reply, request: Request) -> bool:
 
 
 def implausible(reply: Reply, facts: Facts | None) -> str | None:
-    """What is implausible about a reply's numbers; None if nothing is.
-
-    Args:
-        reply: the reply.
-        facts: the client's facts from the start of the training.
-    """
+    """What is implausible about a reply's numbers, given its client's facts; None if nothing is."""
     if reply.kind != "train" and reply.figures:
         return "reports figures, and trained nothing"
     if reply.kind == "score" and reply.server is None:

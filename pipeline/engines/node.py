@@ -10,18 +10,16 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Callable, Mapping
+from dataclasses import asdict
 from pathlib import Path
-from typing import Protocol, cast, get_args
-
-from torch import Tensor
+from typing import Protocol
 
 from pipeline.engines.in_process import EvaluatedData, InProcess
-from pipeline.engines.messages import ErrorCode, Facts, Reply, Request, RequestKind, digest
+from pipeline.engines.messages import ERRORS, Facts, Reply, Request, RequestKind, digest
 from pipeline.errors import QuorumError
 from pipeline.federated.algorithm import Algorithm, ClientData, ClientState, Sent
 from pipeline.federated.blobs import Blobs
 from pipeline.federated.checkpoint import blob_names, private_from, private_record
-from pipeline.federated.engine import Arrival
 from pipeline.federated.figures import undeclared
 from pipeline.federated.state import Private
 from pipeline.federated.wire import deserialize, merged_records, serialize
@@ -82,12 +80,7 @@ class Node:
 
     def answer(self, request: Request, body: bytes) -> tuple[Reply, bytes]:
         """Answer a request. Never raises: an error is logged here, and its code is returned."""
-        about: Json = {
-            "kind": request.kind,
-            "job": request.job,
-            "round": request.round,
-            "nonce": request.nonce,
-        }
+        about: Json = {name: getattr(request, name) for name in ("kind", "job", "round", "nonce")}
         with self._lock:
             try:
                 if request.kind == "hello":  # Also for another training: facts show how the two differ.
@@ -97,25 +90,24 @@ class Node:
                 if request.job != self._job:  # The same order with other organisations or data.
                     self._begin(request.job)
                 reply, tensors = self._answer_once(request, body)
-                return Reply(**{**reply, **about}), tensors
+                return Reply(**about, **reply), pack(tensors) if tensors else b""
             except Exception as error:  # Any error may quote private text.
                 say(f"node {self._name}: round {request.round}, {request.kind}: {error!r}")
                 try:
                     self._restore()
                 except QuorumError as worse:
                     say(f"node {self._name}: {worse}")
-                code = error.code if isinstance(error, QuorumError) else "failed"
-                known = cast(ErrorCode, code if code in get_args(ErrorCode) else "failed")
-                return Reply(**about, error=known), b""
+                code = error.code if isinstance(error, QuorumError) else None
+                return Reply(**about, error=code if code in ERRORS else "failed"), b""
 
-    def _answer_once(self, request: Request, body: bytes) -> tuple[Json, bytes]:
+    def _answer_once(self, request: Request, body: bytes) -> tuple[Json, Adapter]:
         """The saved answer to the same request, or a new one, which is saved with the state after it."""
         place = [request.round, ORDER[request.kind]]
         content = digest(body)
         for saved in self._answers:
             if saved["place"] == place:
-                if saved["asked"] == content:
-                    return saved["told"], _body(self._blobs.get(saved["body"]))
+                if saved["request"] == content:
+                    return saved["reply"], self._blobs.get(saved["body"])
                 if saved is not self._answers[-1] or request.kind != "score":
                     raise QuorumError("the same request had another model before", code="another_content")
                 # A server that was killed before it saved the round may have repeated it with other updates.
@@ -124,15 +116,14 @@ class Node:
         if self._answers and place <= self._answers[-1]["place"]:
             raise QuorumError("a request for an earlier round", code="an_earlier_round")
         reply, tensors = self._compute(request, body)
-        before = self._engine.began_with(self._name, request.round)
         entry = {
             "place": place,
-            "asked": content,
-            "told": reply,
+            "request": content,
+            "reply": reply,
             "body": self._blobs.put(tensors),
             "private": private_record(self._engine.private),
             "server": self._blobs.put(self._server),
-            "before": self._blobs.put(before),
+            "before": self._blobs.put(self._engine.began_with(self._name, request.round)),
         }
         recent = [one for one in self._answers if one["place"][0] > request.round - SAVED_ROUNDS]
         answers = [*recent, entry]
@@ -140,51 +131,35 @@ class Node:
         for folder in (self._folder, self._folder.parent):
             flush(folder)  # A power cut must not undo what the server has received.
         self._answers = answers
-        return reply, _body(tensors)
+        return reply, tensors
 
-    def _compute(self, request: Request, body: bytes) -> tuple[Json, Json]:
+    def _compute(self, request: Request, body: bytes) -> tuple[Json, Adapter]:
         adapter, memory = deserialize(body)
         if request.kind == "train":
             return self._train(Sent(adapter, memory), request.round)
-        if request.kind == "score":
-            return self._score(adapter, memory, request), {}
         if request.kind == "finish":
             return {"scores": dict(self._finish(request.round, adapter, self._engine.private))}, {}
-        self._engine.join(self._name, adapter, request.round)
-        self._server = adapter
-        return {}, {}
-
-    def _train(self, sent: Sent, number: int) -> tuple[Json, Json]:
-        self._engine.submit(self._name, sent, number)
-        (arrival,) = self._engine.arrivals()
-        assert isinstance(arrival, Arrival)
-        report, update = arrival.report, arrival.update
-        if why := undeclared(report.figures, self._algorithm.declared):
-            raise QuorumError(f"{why}, so no answer leaves; see `Algorithm.declared`", code="undeclared")
-        reply = {
-            "examples": update.examples,
-            "steps": update.steps,
-            "seconds": report.seconds,
-            "loss": report.loss,
-            "figures": dict(report.figures),
-        }
-        return reply, merged_records(update.adapter, update.memory)
-
-    def _score(self, server: Adapter, before: Adapter, request: Request) -> Json:
-        """The losses after a round.
-
-        Args:
-            server: the server's new adapter.
-            before: the server's adapter at the start of the round; empty if this node scored the round before.
-            request: the request's header.
-        """
-        began = before or self._server
+        if request.kind == "join":
+            self._engine.join(self._name, adapter, request.round)
+            self._server = adapter
+            return {}, {}
+        # To a node that scored the round before, the server's adapter at the start of this one is not sent again.
+        began = memory or self._server
         if digest(serialize(began, {})) != request.began:
             raise QuorumError("another server's model was scored before", code="another_server")
         unknown = [self._name] if request.unknown else []
-        losses = self._engine.score([self._name], server, began, request.round, unknown)[self._name]
-        self._server = server
-        return {"local": losses.local, "server": losses.server, "began": losses.began}
+        losses = self._engine.score([self._name], adapter, began, request.round, unknown)[self._name]
+        self._server = adapter
+        return asdict(losses), {}
+
+    def _train(self, sent: Sent, number: int) -> tuple[Json, Adapter]:
+        self._engine.submit(self._name, sent, number)
+        (arrival,) = self._engine.arrivals()
+        report, update = arrival.report, arrival.update
+        if why := undeclared(report.figures, self._algorithm.declared):
+            raise QuorumError(f"{why}, so no answer leaves; see `Algorithm.declared`", code="undeclared")
+        reply = {"examples": update.examples, "steps": update.steps, "seconds": report.seconds, "loss": report.loss}
+        return reply | {"figures": dict(report.figures)}, merged_records(update.adapter, update.memory)
 
     def _begin(self, job: str) -> None:
         """Continue a job after its last answer, or begin it if it is new."""
@@ -193,25 +168,18 @@ class Node:
         self._restore()
 
     def _restore(self) -> None:
-        """Restore the state after the last answer on disk, or the initial state."""
         text = self._blobs.state()
         self._restore_after(json.loads(text)["answers"] if text else [])
 
     def _restore_after(self, answers: list[Json]) -> None:
         """Restore the state after the last of these answers, or the initial state if there are none."""
         self._answers = answers
-        last = self._answers[-1] if self._answers else None
-        if last is None:
-            private = Private.begin(self._blobs, {self._name: ClientState(self._initial)})
+        if last := answers[-1] if answers else None:
+            private, self._server = private_from(last["private"], self._blobs), self._blobs.get(last["server"])
         else:
-            private = private_from(last["private"], self._blobs)
+            private = Private.begin(self._blobs, {self._name: ClientState(self._initial)})
+            self._server = self._initial
         clients = {self._name: self._data}
         self._engine = InProcess(self._algorithm, clients, clients, private, seed=self._seed, job=self._job)
-        self._server = self._blobs.get(last["server"]) if last else self._initial
         if last and last["place"][1] == ORDER["train"]:
-            self._engine.remember(self._name, self._blobs.get(last["before"]), last["place"][0])
-
-
-def _body(records: Mapping[str, Tensor]) -> bytes:
-    """An answer's body from its saved tensors; no bytes if there are none."""
-    return pack(records) if records else b""
+            self._engine.remember(self._name, ClientState(self._blobs.get(last["before"])), last["place"][0])

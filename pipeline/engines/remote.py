@@ -65,10 +65,6 @@ class OpenRequest:
     body: bytes
     until: float | None
 
-    def failed(self, why: str) -> Outcome:
-        """The outcome of a request that has no good reply."""
-        return Outcome(self, Failure(self.name, self.request.round, why))
-
 
 class Outcome(NamedTuple):
     """A request and its good reply, or the reason why it has none. The request is None for an unrequested message."""
@@ -89,19 +85,13 @@ class Remote:
 
     def __init__(self, link: Link, facts: Mapping[str, Facts], rules: Tolerance, *, job: str) -> None:
         self._link, self._facts, self._rules, self._job = link, facts, rules, job
+        self.trainers: Sequence[str] = sorted(facts)
+        self.scored: Mapping[str, str] = {name: name for name in self.trainers}
         self._open: dict[str, OpenRequest] = {}
         self._serialized: tuple[Sent, bytes] | None = None
         self._scored_digest: dict[str, str] = {}
-        self._postponed: deque[Outcome] = deque()
+        self._postponed = deque[Outcome]()
         self._failed_at: dict[tuple[str, RequestKind, int], float] = {}
-
-    @property
-    def trainers(self) -> Sequence[str]:
-        return sorted(self._facts)
-
-    @property
-    def scored(self) -> Mapping[str, str]:
-        return {name: name for name in self.trainers}
 
     def examples(self) -> int:
         """The number of training examples of all clients, as they weigh in averages."""
@@ -125,8 +115,7 @@ class Remote:
         self, names: Sequence[str], server: Adapter | None, began: Adapter, version: int, unknown: Collection[str]
     ) -> Mapping[str, Losses]:
         assert server is not None, "a federation's server has a model"
-        before = digest(serialize(began, {}))
-        alone = serialize(server, {})
+        before, alone = digest(serialize(began, {})), serialize(server, {})
         # A node knows `began` if it scored the round before; before the first round it is the initial adapter. The
         # other nodes are sent `began`, too.
         behind = {name for name in names if self._scored_digest.get(name, before if version == 1 else "") != before}
@@ -139,19 +128,6 @@ class Remote:
     def finish(self, server: Adapter, version: int) -> dict[str, Reply]:
         """End the training: nodes save their models and test them."""
         return self.request_all(self.trainers, "finish", version, serialize(server, {}))
-
-    def _request(
-        self, name: str, kind: RequestKind, version: int, body: bytes, began: str = "", unknown: bool = False
-    ) -> None:
-        if (failed := self._failed_at.pop((name, kind, version), None)) is not None:
-            time.sleep(max(0.0, failed + self._rules.pause - time.monotonic()))
-        nonce = secrets.token_hex(16)
-        request = Request(kind=kind, job=self._job, round=version, nonce=nonce, began=began, unknown=unknown)
-        # The deadline is for a round; a test of all test examples takes longer.
-        deadline = None if kind == "finish" else self._rules.deadline
-        until = None if deadline is None else time.monotonic() + deadline
-        self._open[nonce] = OpenRequest(name, request, body, until)
-        self._link.send(name, nonce, request.model_dump_json(), body)
 
     def request_all(
         self,
@@ -182,36 +158,49 @@ class Remote:
             QuorumError: a node failed each time, and `lenient` is False.
         """
         bodies = dict.fromkeys(names, body) if isinstance(body, bytes) else body
-        replies: dict[str, Reply] = {}
-        tries = dict.fromkeys(names, 0)
-        for name in names:
+
+        def send(name: str) -> None:
             self._request(name, kind, version, bodies[name], began, name in unknown)
-        while len(replies) < len(tries):
+
+        replies: dict[str, Reply] = {}
+        repeats = dict.fromkeys(names, self._rules.repeats)
+        for name in names:
+            send(name)
+        while len(replies) < len(repeats):
             outcome = self._next()
             to, answer = outcome
             if to is None or to.request.kind != kind:
                 self._postponed.append(outcome)  # With a buffer, clients answer at any time.
             elif not isinstance(answer, Failure):
                 replies[to.name] = answer[0]
-            elif tries[to.name] < self._rules.repeats:
-                tries[to.name] += 1
-                self._request(to.name, kind, version, bodies[to.name], began, to.name in unknown)
+            elif repeats[to.name] > 0:
+                repeats[to.name] -= 1
+                send(to.name)
             elif lenient:
-                del tries[to.name]
+                del repeats[to.name]
                 say(f"federation: round {version}, {kind}: {to.name} {answer.what}, and is left out")
             else:
-                raise QuorumError(f"round {version}, {kind}: {to.name} {_with_remedy(answer.what)}")
+                # An error's code has its own remedy.
+                remedy = "; look at its node, then run again, which resumes after the last round"
+                why = answer.what if ";" in answer.what else answer.what + remedy
+                raise QuorumError(f"round {version}, {kind}: {to.name} {why}")
         return {name: replies[name] for name in names if name in replies}
 
-    def _next(self) -> Outcome:
-        """The next outcome of a request, or an unrequested message; notes when requests fail, for the pause."""
-        outcome = self._receive()
-        if outcome.to is not None and isinstance(outcome.answer, Failure):
-            request = outcome.to.request
-            self._failed_at[outcome.to.name, request.kind, request.round] = time.monotonic()
-        return outcome
+    def _request(
+        self, name: str, kind: RequestKind, version: int, body: bytes, began: str = "", unknown: bool = False
+    ) -> None:
+        if (failed := self._failed_at.pop((name, kind, version), None)) is not None:
+            time.sleep(max(0.0, failed + self._rules.pause - time.monotonic()))
+        nonce = secrets.token_hex(16)
+        request = Request(kind=kind, job=self._job, round=version, nonce=nonce, began=began, unknown=unknown)
+        # The deadline is for a round; a test of all test examples takes longer.
+        deadline = None if kind == "finish" else self._rules.deadline
+        until = None if deadline is None else time.monotonic() + deadline
+        self._open[nonce] = OpenRequest(name, request, body, until)
+        self._link.send(name, nonce, request.model_dump_json(), body)
 
-    def _receive(self) -> Outcome:
+    def _next(self) -> Outcome:
+        """The next outcome of a request, or an unrequested message."""
         while True:
             deadlines = [one.until for one in self._open.values() if one.until is not None]
             message = self._link.receive(max(0.0, min(deadlines) - time.monotonic()) if deadlines else None)
@@ -220,8 +209,8 @@ class Remote:
                     return late
             elif isinstance(message, Delivered):
                 return self._outcome(message)
-            elif (to := self._open.pop(message.nonce, None)) is not None:
-                return to.failed(message.why)
+            elif message.nonce in self._open:
+                return self._failed(message.nonce, message.why)
 
     def _outcome(self, message: Delivered) -> Outcome:
         try:
@@ -231,27 +220,26 @@ class Remote:
         to = self._open.get(reply.nonce)
         if to is None or to.name != message.name or not matches(reply, to.request):
             return Outcome(None, Failure(message.name, reply.round, UNREQUESTED, final=False))
+        why = ERRORS[reply.error] if reply.error is not None else implausible(reply, self._facts.get(to.name))
+        if why is not None:
+            return self._failed(reply.nonce, why)
         del self._open[reply.nonce]
-        if reply.error is not None:
-            return to.failed(ERRORS[reply.error])
-        if why := implausible(reply, self._facts.get(to.name)):
-            return to.failed(why)
         return Outcome(to, (reply, message.body))
 
     def _late(self) -> Outcome | None:
         """The outcome of a request whose deadline has passed, if there is one."""
         now = time.monotonic()
-        for nonce, one in list(self._open.items()):
+        for nonce, one in self._open.items():
             if one.until is not None and one.until <= now:
-                del self._open[nonce]
                 self._link.forget(nonce)
-                return one.failed(f"did not answer within {self._rules.deadline:g} s")
+                return self._failed(nonce, f"did not answer within {self._rules.deadline:g} s")
         return None
 
-
-def _with_remedy(what: str) -> str:
-    """A node's failure with a remedy; an error's code has its own."""
-    return what if ";" in what else f"{what}; look at its node, then run again, which resumes after the last round"
+    def _failed(self, nonce: str, why: str) -> Outcome:
+        """Close a request without a good reply, and note when, for the pause before it is repeated."""
+        to = self._open.pop(nonce)
+        self._failed_at[to.name, to.request.kind, to.request.round] = time.monotonic()
+        return Outcome(to, Failure(to.name, to.request.round, why))
 
 
 def _arrival(outcome: Outcome) -> Arrival | Failure:
@@ -270,13 +258,7 @@ def _arrival(outcome: Outcome) -> Arrival | Failure:
 
 
 def handshake(link: Link, names: Sequence[str], job: str, own: Facts) -> dict[str, Facts]:
-    """Request every node's facts, and compare them with the server's.
-
-    Args:
-        link: carries messages.
-        names: the nodes, all of which must answer.
-        job: the training's name.
-        own: the server's facts.
+    """Request the facts of these nodes, all of which must answer, and compare them with `own`, the server's.
 
     Returns:
         Node -> its facts.
@@ -293,9 +275,8 @@ def handshake(link: Link, names: Sequence[str], job: str, own: Facts) -> dict[st
         for fact in COMPARED:
             ours, theirs = getattr(own, fact), getattr(reply.facts, fact)
             if ours != theirs:
-                raise QuorumError(
-                    f"{name}: {fact}: {_both(theirs, ours)}; use the same on both ends, then restart its node"
-                )
+                both = _both(theirs, ours)
+                raise QuorumError(f"{name}: {fact}: {both}; use the same on both ends, then restart its node")
     return facts
 
 

@@ -55,21 +55,16 @@ class MeanCosine:
         self._sums: dict[str, Tensor] = {}
 
     def watch(self, updates: Iterable[Update]) -> Iterator[Update]:
-        """Yield the same updates, and add each of them."""
+        """Yield the same updates, and add the change of each of them."""
         for update in updates:
-            self.add(change(update.adapter, self._start))
+            moved = change(update.adapter, self._start)
+            if length := norm(moved):
+                self._count += 1
+                for name, tensor in moved.items():
+                    if name not in self._sums:
+                        self._sums[name] = torch.zeros_like(tensor)
+                    self._sums[name].add_(tensor, alpha=1 / length)
             yield update
-
-    def add(self, moved: Adapter) -> None:
-        """Add a client's change."""
-        length = norm(moved)
-        if not length:
-            return
-        self._count += 1
-        for name, tensor in moved.items():
-            if name not in self._sums:
-                self._sums[name] = torch.zeros_like(tensor)
-            self._sums[name].add_(tensor, alpha=1 / length)
 
     def value(self) -> float | None:
         """The mean cosine, in [-1, 1]; None for fewer than two clients."""

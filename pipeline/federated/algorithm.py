@@ -28,13 +28,10 @@ from pipeline.model.adapter import Adapter
 
 Owner = Literal["local", "server"]
 """Which model is meant: the client's own, or the server's."""
-
 ClientSends = Literal["adapter", "change", "nothing"]
 """What a client sends: its trained adapter, the change from the adapter that it received, or nothing."""
-
 Memory = dict[str, Tensor]
 """Further tensors that an algorithm stores or sends in addition to an adapter, by names that it chooses."""
-
 Pull = Callable[[Adapter], Adapter]
 """Current adapter -> a term to add to the gradient of each of its tensors."""
 
@@ -165,25 +162,10 @@ class ClientData(Protocol):
 
 ClientResult = tuple[ClientState, Update, Trace]
 """What a client stores, what it sends, and measurements of its training."""
-
 ClientUpdate = Callable[[Sent, ClientState, ClientData, Randomness], ClientResult]
 """The client's part of a round."""
-
 ServerUpdate = Callable[[ServerState, Iterable[Update], Context], ServerState]
-"""The server's part of a round, which may return figures in its state.
-
-Updates can be read once, in the order of the clients in params.yaml.
-"""
-
-
-def send_adapter(state: ServerState) -> Sent:
-    """Send the server's adapter and nothing else."""
-    return Sent(state.adapter)
-
-
-def initial_state(initial: Adapter, _examples: int) -> ServerState:
-    """Begin with the initial adapter and no further tensors."""
-    return ServerState(initial)
+"""The server's part of a round. Updates can be read once, in the order of the clients in params.yaml."""
 
 
 @dataclass(frozen=True)
@@ -199,9 +181,9 @@ class Algorithm:
         sends: what a client sends.
         pooled: whether one model is trained on the data of all clients.
         passes: how often a client trains in a round.
-        stateful: whether a client needs its state of earlier rounds. Otherwise the state is dropped after a round,
+        stateful: whether a client needs its state of earlier rounds. If not, the state is dropped after a round,
             unless the client's own model is scored.
-        buffer: the number of updates that complete a round, also of models of earlier rounds. None: a round waits
+        buffer: the number of updates that complete a round, also of models of earlier rounds; None: a round waits
             for all clients that it selected.
         marks_words: whether the objective reads the words of the references, which not every task has.
         objective: what clients minimize. It declares the figures that their losses have.
@@ -234,8 +216,8 @@ class Algorithm:
     client_update: ClientUpdate
     server_update: ServerUpdate
     evaluates: Owner
-    init: Callable[[Adapter, int], ServerState] = initial_state
-    shares: Callable[[ServerState], Sent] = send_adapter
+    init: Callable[[Adapter, int], ServerState] = lambda initial, _examples: ServerState(initial)
+    shares: Callable[[ServerState], Sent] = lambda server: Sent(server.adapter)
     sends: ClientSends = "adapter"
     pooled: bool = False
     passes: int = 1
@@ -271,7 +253,7 @@ class WeightedMean:
         """Add one adapter with its weight n_i."""
         self.weight += weight
         for name, tensor in adapter.items():
-            # In place: otherwise a large model would be written four times.
+            # In place, to write a large model once instead of four times.
             if name in self._sums:
                 self._sums[name].add_(tensor, alpha=weight)
             else:

@@ -22,9 +22,8 @@ from torch import Tensor
 from pipeline.errors import QuorumError
 from pipeline.model.adapter import pack, unpack
 
-Put = Callable[[Mapping[str, Tensor]], str]
 Get = Callable[[str], dict[str, Tensor]]
-"""Tensors -> the name of their blob, and back."""
+"""The name of a blob -> its tensors."""
 
 FILE = "checkpoint.sqlite"
 RECENT = 4
@@ -57,11 +56,16 @@ class Blobs:
 
     def get(self, name: str) -> dict[str, Tensor]:
         """Read a blob's tensors, by name; none for the empty name."""
-        return unpack(self._checked(name)) if name else {}
+        return unpack(self.read(name)) if name else {}
 
-    def check(self, name: str) -> None:
-        """Check that a blob exists and is not damaged."""
-        self._checked(name)
+    def read(self, name: str) -> bytes:
+        """Read a blob, and check that it is not damaged."""
+        with self._failures():
+            row = self._file.execute("SELECT content FROM blobs WHERE name = ?", (name,)).fetchone()
+        content: bytes = row[0] if row else b""
+        if hashlib.sha256(content).hexdigest() != name:
+            raise self.damaged("missing or damaged checkpoint")
+        return content
 
     def commit(self, state: str, names: Collection[str]) -> None:
         """Commit a finished round: its state, and the blobs of these names. All other blobs are removed."""
@@ -84,14 +88,6 @@ class Blobs:
         """The error for a checkpoint that cannot be resumed."""
         return QuorumError(f"{self._path}: {why}; delete {self._path.parent} and run again", code="damaged")
 
-    def _checked(self, name: str) -> bytes:
-        with self._failures():
-            row = self._file.execute("SELECT content FROM blobs WHERE name = ?", (name,)).fetchone()
-        content: bytes = row[0] if row else b""
-        if hashlib.sha256(content).hexdigest() != name:
-            raise self.damaged("missing or damaged checkpoint")
-        return content
-
     @cached_property
     def _file(self) -> sqlite3.Connection:
         self._path.parent.mkdir(parents=True, exist_ok=True)
@@ -108,7 +104,11 @@ class Blobs:
         try:
             yield
         except (OSError, sqlite3.OperationalError) as error:
-            self._forget_uncommitted()
+            # Roll back what was put since the last commit; SQLite may have done so already.
+            self._recent.clear()
+            if (file := vars(self).get("_file")) is not None:
+                with suppress(sqlite3.Error):
+                    file.rollback()
             raise QuorumError(
                 f"{self._path}: could not be read or written ({error}); free disk space or check permissions, "
                 "then run the same command again",
@@ -116,10 +116,3 @@ class Blobs:
             ) from None
         except sqlite3.DatabaseError as error:
             raise self.damaged(f"damaged checkpoint ({error})") from None
-
-    def _forget_uncommitted(self) -> None:
-        """Roll back what was put since the last commit; SQLite may have done so already."""
-        self._recent.clear()
-        if (file := vars(self).get("_file")) is not None:
-            with suppress(sqlite3.Error):
-                file.rollback()

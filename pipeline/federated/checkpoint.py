@@ -9,24 +9,34 @@ from __future__ import annotations
 import json
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
-from pipeline.federated.algorithm import Sent, ServerState
-from pipeline.federated.blobs import Blobs, Get, Put
+from pipeline.federated.algorithm import ClientState, Sent, ServerState
+from pipeline.federated.blobs import Blobs, Get
 from pipeline.federated.client_store import ClientStore
 from pipeline.federated.engine import Assignment
 from pipeline.federated.events import Event
 from pipeline.federated.history import Round
-from pipeline.federated.masks import flat_masks, nested_masks
-from pipeline.federated.state import BESTS, STATES, Private, Progress
+from pipeline.federated.state import Best, Private, Progress
 from pipeline.workspace.record import Json
 
 
 def save_progress(key: str, progress: Progress, private: Private) -> None:
     """Save a finished round to the clients' blobs, and remove blobs that are no longer needed."""
-    blobs = private.blobs
-    state = {"key": key, "progress": _progress_record(progress, blobs.put), "private": private_record(private)}
-    blobs.commit(json.dumps(state), blob_names(_tensors(state)))
+    put = private.blobs.put
+    pending = [[one.name, put(one.sent.adapter), put(one.sent.memory), one.version, one.at] for one in progress.pending]
+    state = {
+        "key": key,
+        "round": progress.round,
+        "server": [put(progress.server.adapter), put(progress.server.memory)],
+        "least": dict(progress.least),
+        "stale": progress.stale,
+        "history": [asdict(row) for row in progress.history],
+        "events": [asdict(event) for event in progress.events],
+        "pending": pending,
+        "clock": progress.clock,
+        "private": private_record(private),
+    }
+    private.blobs.commit(json.dumps(state), _blobs_of(state))
 
 
 def load_progress(folder: Path, key: str) -> tuple[Progress, Private] | None:
@@ -43,26 +53,11 @@ def load_progress(folder: Path, key: str) -> tuple[Progress, Private] | None:
         state = json.loads(text)
         if state["key"] != key:
             raise blobs.damaged("a checkpoint of another order")
-        for name in blob_names(_tensors(state)):
-            blobs.check(name)
-        return _progress_from(state["progress"], blobs.get), private_from(state["private"], blobs)
+        for name in _blobs_of(state):
+            blobs.read(name)
+        return _progress_from(state, blobs.get), private_from(state["private"], blobs)
     except (KeyError, TypeError, ValueError) as error:
         raise blobs.damaged(f"damaged checkpoint ({error!r})") from None
-
-
-def _progress_record(progress: Progress, put: Put) -> Json:
-    return {
-        "round": progress.round,
-        "server": [put(progress.server.adapter), put(progress.server.memory)],
-        "least": dict(progress.least),
-        "stale": progress.stale,
-        "history": [asdict(row) for row in progress.history],
-        "events": [asdict(event) for event in progress.events],
-        "asked": [
-            [one.name, put(one.sent.adapter), put(one.sent.memory), one.version, one.at] for one in progress.pending
-        ],
-        "clock": progress.clock,
-    }
 
 
 def _progress_from(state: Json, get: Get) -> Progress:
@@ -76,7 +71,7 @@ def _progress_from(state: Json, get: Get) -> Progress:
         events=tuple(Event(**event) for event in state["events"]),
         pending=tuple(
             Assignment(name, Sent(get(adapter), get(memory)), version, at)
-            for name, adapter, memory, version, at in state["asked"]
+            for name, adapter, memory, version, at in state["pending"]
         ),
         clock=state["clock"],
     )
@@ -87,21 +82,21 @@ def private_record(private: Private) -> Json:
     return {
         "states": {name: private.states.record(name) for name in private.states},
         "best": {owner: {name: best.record(name) for name in best} for owner, best in private.best.items()},
-        "masks": private.blobs.put(flat_masks(private.masks)),
+        "masks": private.blobs.put(dict(private.masks)),
     }
 
 
 def private_from(state: Json, blobs: Blobs) -> Private:
     """What clients store, from the record that `private_record` returned."""
-    best = {owner: ClientStore(blobs, BESTS, records) for owner, records in state["best"].items()}
-    return Private(blobs, ClientStore(blobs, STATES, state["states"]), best, nested_masks(blobs.get(state["masks"])))
+    best = {owner: ClientStore(blobs, Best, records) for owner, records in state["best"].items()}
+    return Private(blobs, ClientStore(blobs, ClientState, state["states"]), best, blobs.get(state["masks"]))
 
 
-def _tensors(state: Json) -> Any:
-    return [state["progress"]["server"], state["progress"]["asked"], state["private"]]
+def _blobs_of(state: Json) -> set[str]:
+    return blob_names([state["server"], state["pending"], state["private"]])
 
 
-def blob_names(records: Any) -> set[str]:
+def blob_names(records: object) -> set[str]:
     """The names (checksums) of all blobs that records refer to."""
     words = set(json.dumps(records).split('"'))
     return {word for word in words if len(word) == 64 and not word.strip("0123456789abcdef")}

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, MutableMapping
-from typing import Any, Generic, NamedTuple, TypeVar
+from collections.abc import Iterator, Mapping, MutableMapping
+from typing import Any, Generic, TypeVar
 
-from pipeline.federated.blobs import Blobs, Get, Put
+from pipeline.federated.blobs import Blobs
 from pipeline.workspace.record import Json
 
 T = TypeVar("T")
@@ -14,57 +14,63 @@ IN_MEMORY = 8
 """The number of clients whose tensors are in memory at once."""
 
 
-class Codec(NamedTuple, Generic[T]):
-    """Converts a value made of tensors to a JSON record that names their blobs, and back."""
-
-    to_record: Callable[[T, Put], Any]
-    from_record: Callable[[Any, Get], T]
-
-
-class ClientStore(MutableMapping[str, T]):
+class ClientStore(MutableMapping[str, T], Generic[T]):
     """A dict from client to value that writes the least recently used values to blobs.
 
-    Values must not be changed in place: assign a new one.
+    Values must not be changed in place: assign a new one. A value's record is a JSON object that has the name of a blob
+    for each of its dicts of tensors.
 
     Args:
         blobs: where tensors are written.
-        codec: converts values to records.
+        kind: the values' class, a dataclass of numbers and dicts of tensors.
         records: the records of clients whose values are in blobs already.
         in_memory: the number of values in memory at once.
     """
 
     def __init__(
-        self, blobs: Blobs, codec: Codec[T], records: Json | None = None, *, in_memory: int = IN_MEMORY
+        self, blobs: Blobs, kind: type[T], records: Mapping[str, Json] | None = None, *, in_memory: int = IN_MEMORY
     ) -> None:
-        self._blobs, self._codec, self._in_memory = blobs, codec, in_memory
-        self._records: Json = dict(records or {})
+        self._blobs, self._kind, self._in_memory = blobs, kind, in_memory
+        self._records: dict[str, Json | None] = dict(records or {})
         self._live: OrderedDict[str, T] = OrderedDict()
 
-    def record(self, name: str) -> Any:
+    def record(self, name: str) -> Json:
         """A client's record for a checkpoint; writes its tensors to blobs if they are not there yet.
 
         Raises:
             KeyError: there is no such client.
         """
-        if self._records[name] is None:
-            self._records[name] = self._codec.to_record(self._live[name], self._blobs.put)
-        return self._records[name]
+        record = self._records[name]
+        if record is None:
+            fields = vars(self._live[name])
+            record = {key: self._blobs.put(v) if isinstance(v, Mapping) else v for key, v in fields.items()}
+            self._records[name] = record
+        return record
 
-    def existing_record(self, name: str) -> Any:
+    def existing_record(self, name: str) -> Json | None:
         """A client's record if its tensors are in blobs already; otherwise None."""
         return self._records[name]
 
-    def put(self, name: str, value: T, record: Any = None) -> None:
-        """Set a value; with a `record`, its tensors are in blobs already and need not be written again."""
+    def put(self, name: str, value: T, record: Json | None = None) -> None:
+        """Set a value, and write the least recently used ones out.
+
+        With a `record`, its tensors are in blobs already and need not be written again.
+        """
         self._records[name] = record
-        self._load(name, value)
+        self._live[name] = value
+        self._live.move_to_end(name)
+        while len(self._live) > self._in_memory:
+            self.record(next(iter(self._live)))
+            self._live.popitem(last=False)
 
     def __setitem__(self, name: str, value: T) -> None:
         self.put(name, value)
 
     def __getitem__(self, name: str) -> T:
         if name not in self._live:
-            self._load(name, self._codec.from_record(self._records[name], self._blobs.get))
+            record: Any = self._records[name]
+            fields = {key: self._blobs.get(v) if isinstance(v, str) else v for key, v in record.items()}
+            self.put(name, self._kind(**fields), record)
         self._live.move_to_end(name)
         return self._live[name]
 
@@ -73,10 +79,9 @@ class ClientStore(MutableMapping[str, T]):
         self._live.pop(name, None)
 
     def __contains__(self, name: object) -> bool:
-        return name in self._records
+        return name in self._records  # The inherited method would read the blobs, and so would that of `clear`.
 
     def clear(self) -> None:
-        """Remove all clients. The inherited method would read every blob."""
         self._records.clear()
         self._live.clear()
 
@@ -85,11 +90,3 @@ class ClientStore(MutableMapping[str, T]):
 
     def __len__(self) -> int:
         return len(self._records)
-
-    def _load(self, name: str, value: T) -> None:
-        """Hold a value in memory, and write the least recently used ones out."""
-        self._live[name] = value
-        self._live.move_to_end(name)
-        while len(self._live) > self._in_memory:
-            self.record(next(iter(self._live)))
-            self._live.popitem(last=False)

@@ -6,14 +6,13 @@ order of the answers. A buffered round yields them in the order of arrival, also
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from pipeline.errors import QuorumError
-from pipeline.federated.algorithm import ClientSends, Sent, Update
+from pipeline.federated.algorithm import Algorithm, Sent, Update
 from pipeline.federated.engine import Arrival, Assignment, Engine, Failure, Report
 from pipeline.federated.events import Event, EventKind
-from pipeline.federated.figures import Declared
 from pipeline.federated.inspection import refusal
 from pipeline.federated.tolerance import Tolerance
 
@@ -28,27 +27,25 @@ class UpdateCollector:
 
     Attributes:
         engine: runs the clients.
-        round: the round's number.
-        sent: what the server sends to this round's clients.
-        sends: what clients send.
+        algorithm: what clients send, and which figures they may report.
         rules: what to do if updates are missing or bad.
         job: the training's name.
+        round: the round's number.
+        sent: what the server sends to this round's clients.
         pending: client -> its outstanding assignment, of this round and, with a buffer, of earlier ones.
         clock: seconds since the training began.
-        declared: the figures that clients may report.
         reports: client -> its report, of the updates that counted.
         events: what went wrong, and how the buffer was filled.
     """
 
     engine: Engine
-    round: int
-    sent: Sent
-    sends: ClientSends
+    algorithm: Algorithm
     rules: Tolerance
     job: str
+    round: int
+    sent: Sent
     pending: dict[str, Assignment]
     clock: float
-    declared: Declared = field(default_factory=dict)
     reports: dict[str, Report] = field(default_factory=dict)
     events: list[Event] = field(default_factory=list)
 
@@ -59,23 +56,20 @@ class UpdateCollector:
             TooFewUpdatesError: there are fewer good updates than the rules require.
         """
         early: dict[str, Update] = {}
-        turns = iter(names)
-        turn = next(turns, None)
-        count, needed = 0, self.rules.minimum or len(names)
+        turns = deque(names)
+        needed = self.rules.minimum or len(names)
         for attempt in range(self.rules.repeats + 1):
             self._assign([name for name in names if name not in self.reports], again=attempt > 0)
             for arrival in self._good():
                 early[arrival.name] = arrival.update
-                count += 1
-                while turn in early:
-                    yield early.pop(turn)
-                    turn = next(turns, None)
-            if count >= needed:
+                while turns and turns[0] in early:
+                    yield early.pop(turns.popleft())
+            if len(self.reports) >= needed:
                 break
         yield from (early.pop(name) for name in names if name in early)
         for name in names:
             self.pending.pop(name, None)
-        if count < needed:
+        if (count := len(self.reports)) < needed:
             raise TooFewUpdatesError(
                 f"{count} of {len(names)} clients answered well, and {needed} are needed{self._reasons()}"
             )
@@ -124,7 +118,7 @@ class UpdateCollector:
                 self._log(answer.name, "missing" if answer.final else "refused", answer.what)
                 continue
             assignment = self.pending.get(answer.name)
-            why = refusal(answer, assignment, self.job, self.sends, self.rules.largest_change, self.declared)
+            why = refusal(answer, assignment, self.job, self.algorithm, self.rules.largest_change)
             if assignment is not None and answer.version == assignment.version:
                 del self.pending[answer.name]
             if why is not None:
@@ -140,11 +134,3 @@ class UpdateCollector:
         """The last problem of each client without a good update, in parentheses."""
         problems = {one.client: one.why for one in self.events if one.kind in ("missing", "refused")}
         return f" ({'; '.join(f'{client}: {why}' for client, why in problems.items())})" if problems else ""
-
-
-def stop_error(number: int, short: TooFewUpdatesError) -> QuorumError:
-    """The error that ends a training whose rules allow no round with too few updates."""
-    lower = "lower learning_rate, " if "changes the model by" in str(short) else ""
-    return QuorumError(
-        f"round {number}: {short}; {lower}run again, or let tolerance in params.yaml repeat or skip such rounds"
-    )

@@ -63,14 +63,9 @@ class Arrival:
 
 @dataclass(frozen=True)
 class Failure:
-    """Why an assignment has no usable answer.
+    """Why an assignment has no usable answer: `what` is the reason, in a few words; the others are as in `Arrival`.
 
-    Attributes:
-        name: the client.
-        version: the round of the assignment.
-        what: the reason, in a few words.
-        at: as in `Arrival`.
-        final: whether the assignment has ended. False: a stray message was rejected, and the answer may still arrive.
+    `final` is whether the assignment has ended. If not, a stray message was rejected, and the answer may still arrive.
     """
 
     name: str

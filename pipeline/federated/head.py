@@ -7,7 +7,7 @@ its hidden states is known. One backward pass through the adapted layers then us
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import torch
 from torch import Tensor
@@ -45,8 +45,7 @@ def backward_through_head(
     leaf = hidden.detach()
     gradient = torch.empty_like(leaf)
     parts: list[ItemLosses] = []
-    count = targets.shape[0]
-    size = CHUNKS[hidden.device.type]
+    count, size = len(targets), CHUNKS[hidden.device.type]
     for start in range(0, count, size):
         chunk = slice(start, start + size)
         with torch.no_grad():
@@ -67,23 +66,21 @@ def backward_through_head(
     )
 
 
-@torch.no_grad()
 def cross_entropy_through_head(head: Head, hidden: Tensor, targets: Tensor) -> Tensor:
     """−ln q(y_t) of every position, without a gradient: (tokens, width), (tokens,) -> (tokens,)."""
-    chunks = _chunks(hidden, targets)
-    return torch.cat([cross_entropy(head(states, wanted), wanted) for states, wanted in chunks])
+    return _in_chunks(cross_entropy, head, hidden, targets)
+
+
+def entropies_through_head(head: Head, hidden: Tensor, targets: Tensor) -> Tensor:
+    """Entropy, in nats, of the distribution at each position: (tokens, width), (tokens,) -> (tokens,)."""
+    return _in_chunks(lambda logits, _: distribution(logits)[1], head, hidden, targets)
 
 
 @torch.no_grad()
-def entropies_through_head(head: Head, hidden: Tensor, targets: Tensor) -> Tensor:
-    """Entropy, in nats, of the distribution at each position: (tokens, width), (tokens,) -> (tokens,)."""
-    chunks = _chunks(hidden, targets)
-    return torch.cat([distribution(head(states, wanted))[1] for states, wanted in chunks])
-
-
-def _chunks(hidden: Tensor, targets: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
+def _in_chunks(measure: Callable[[Tensor, Tensor], Tensor], head: Head, hidden: Tensor, targets: Tensor) -> Tensor:
     size = CHUNKS[hidden.device.type]
-    return zip(torch.split(hidden, size), torch.split(targets, size), strict=True)
+    chunks = zip(torch.split(hidden, size), torch.split(targets, size), strict=True)
+    return torch.cat([measure(head(states, wanted), wanted) for states, wanted in chunks])
 
 
 def _joined(parts: Sequence[Mapping[str, Tensor]]) -> dict[str, Tensor]:

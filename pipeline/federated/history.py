@@ -83,23 +83,14 @@ class Round:
 CLOCK = "simulated_seconds"
 """The figure of a simulation with a clock: when the round ended, in seconds since the training began."""
 
-_CELLS: dict[str, Callable[[str], Any]] = {
-    "round": int,
-    "client": str,
-    "train_loss": float,
-    "validation_loss": float,
-    "local_validation_loss": float,
-    "server_validation_loss": float,
-    "sent_validation_loss": float,
-    "steps": int,
-    "bytes_down": int,
-    "bytes_up": int,
-    "best": lambda cell: cell == "1",
-}
-"""Column of history.csv -> the parser of its cells."""
+_PARSERS: dict[str, Callable[[str], Any]] = {
+    "int": int, "str": str, "float | None": float, "bool": lambda cell: cell == "1",
+}  # fmt: skip
+"""The type of a field -> the parser of its cells."""
+_CELLS = {known.name: _PARSERS[str(known.type)] for known in fields(Round)[1:-2]}
 
 COLUMNS = tuple(_CELLS)
-"""The columns of history.csv that every method has; figures follow."""
+"""The columns of history.csv that every method has: all fields but `seed`, `seconds` and `figures`; figures follow."""
 _NOT_FIGURES = {"run", *(known.name for known in fields(Round))}
 
 
@@ -181,10 +172,8 @@ def mean_by_round(history: History, value: Callable[[Round], float | None]) -> l
 
 def client_rounds(history: History) -> dict[int, int]:
     """Seed -> the number of trainings of single clients in the run."""
-    counts = dict.fromkeys((one.seed for one in history), 0)
-    for one in history:
-        counts[one.seed] += one.steps > 0
-    return counts
+    seeds = dict.fromkeys(one.seed for one in history)
+    return {seed: sum(one.steps > 0 for one in history if one.seed == seed) for seed in seeds}
 
 
 def best_rounds(history: History, client: str) -> list[int]:

@@ -3,24 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 
 from torch import Tensor
 
 from pipeline.federated.aggregate import change, norm
-from pipeline.federated.algorithm import ClientSends
+from pipeline.federated.algorithm import Algorithm
 from pipeline.federated.engine import Arrival, Assignment
-from pipeline.federated.figures import Declared, undeclared
+from pipeline.federated.figures import undeclared
 from pipeline.model.adapter import Adapter
 
 
 def refusal(
-    arrival: Arrival,
-    assignment: Assignment | None,
-    job: str,
-    sends: ClientSends,
-    largest_change: float,
-    declared: Declared,
+    arrival: Arrival, assignment: Assignment | None, job: str, algorithm: Algorithm, largest_change: float
 ) -> str | None:
     """Why an answer is refused, in a few words that quote only names of it; None if it is good.
 
@@ -28,9 +22,8 @@ def refusal(
         arrival: the answer.
         assignment: its client's outstanding assignment, if there is one.
         job: the training's name.
-        sends: what clients send.
+        algorithm: says what clients send, and which figures they may report.
         largest_change: see `Tolerance`.
-        declared: the figures that the algorithm and its objective declare.
     """
     if arrival.job != job:
         return "is of another training"
@@ -38,20 +31,20 @@ def refusal(
         return "was not requested, or arrived before"
     if arrival.version != assignment.version:
         return f"is late: of round {arrival.version}"
-    if sends == "nothing":
+    if not algorithm.communicates:
         return None
     update, sent = arrival.update, assignment.sent
     return (
-        undeclared(arrival.report.figures, declared)
-        or form_mismatch(update.adapter, sent.adapter)
-        or form_mismatch(update.memory, {n: like for n, like in sent.memory.items() if n in update.memory})
-        or non_finite({**update.adapter, **update.memory})
-        or excessive_change(update.adapter, sent.adapter if sends == "adapter" else {}, largest_change)
-        or excessive_change(update.memory, {}, largest_change)
+        undeclared(arrival.report.figures, algorithm.declared)
+        or _other_form(update.adapter, sent.adapter)
+        or _other_form(update.memory, {name: like for name, like in sent.memory.items() if name in update.memory})
+        or _not_finite({**update.adapter, **update.memory})
+        or _too_long(change(update.adapter, sent.adapter if algorithm.sends == "adapter" else {}), largest_change)
+        or _too_long(update.memory, largest_change)
     )
 
 
-def form_mismatch(adapter: Mapping[str, Tensor], like: Mapping[str, Tensor]) -> str | None:
+def _other_form(adapter: Adapter, like: Adapter) -> str | None:
     """How names, shapes or types of tensors differ from those of `like`; None if they do not."""
     if adapter.keys() != like.keys():
         missing, unknown = sorted(like.keys() - adapter.keys()), sorted(adapter.keys() - like.keys())
@@ -63,7 +56,7 @@ def form_mismatch(adapter: Mapping[str, Tensor], like: Mapping[str, Tensor]) -> 
     return None
 
 
-def non_finite(tensors: Mapping[str, Tensor]) -> str | None:
+def _not_finite(tensors: Adapter) -> str | None:
     """Which tensor has a number that is not finite; None if there is none."""
     for name in sorted(tensors):
         # NaN propagates to both extremes; testing every number takes twenty times as long.
@@ -73,9 +66,9 @@ def non_finite(tensors: Mapping[str, Tensor]) -> str | None:
     return None
 
 
-def excessive_change(adapter: Adapter, start: Adapter, largest: float) -> str | None:
-    """Whether ‖adapter − start‖ exceeds `largest`; None if not."""
-    length = norm(change(adapter, start))
+def _too_long(moved: Adapter, largest: float) -> str | None:
+    """Whether the norm of a change exceeds `largest`; None if not."""
+    length = norm(moved)
     return None if length <= largest else f"changes the model by {length:.3g}, over {largest:g}"
 
 

@@ -6,6 +6,7 @@ import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
 
 import torch
 from torch import Tensor
@@ -70,18 +71,18 @@ class LocalClientData:
             QuorumError: the loss or its gradient is not finite.
         """
         began = time.monotonic()
-        # Sorted: the norm for clipping sums over tensors, and its last bit depends on their order.
-        student = {name: start[name].detach().to(self._device, copy=True).requires_grad_() for name in sorted(start)}
+        student = _trainable(start, self._device)
         objective = objective.begin(self)
         torch.manual_seed(rng.number("dropout"))
         optimizer = optimizer_of(student, self._training)
         restore_moments(optimizer, student, moments or {})
         # A window's states are as wide as the longest window of its batch, so another epoch cannot reuse them.
         reuse = self._training.local_epochs > 1 and not getattr(self._backbone, "ragged", False)
-        teacher = _Teacher(objective.teacher, self._backbone, self.train, cached=reuse)
+        adapter = None if objective.teacher is None else on_device(objective.teacher, self._device)
+        teacher = _Teacher(adapter, self._backbone, self.train, cached=reuse)
         steps = len(batch_sizes(len(self.train), self._training.batch_size)) * self._training.local_epochs
         schedule = schedule_of(optimizer, self._training, steps)
-        record = _Record(_offsets(self.train), self._training.local_epochs)
+        record = _Record([0, *accumulate(entry.tokens for entry in self.train)], self._training.local_epochs)
         for epoch in range(self._training.local_epochs):
             for chosen in batches(batch_order(rng, epoch, len(self.train)), self._training.batch_size):
                 losses = self._backward(student, chosen, objective, teacher, rng, record.steps)
@@ -109,21 +110,18 @@ class LocalClientData:
     ) -> ItemLosses:
         """The losses of a batch; sets the gradient of their mean in the student's tensors."""
         prefixes = self._load([self.train[i].key for i in chosen])
-        hidden = self._backbone.target_hidden(prefixes, student)
-        teacher_hidden = teacher.hidden(chosen, prefixes)
+        hidden, at_teacher = self._backbone.target_hidden(prefixes, student), teacher.hidden(chosen, prefixes)
         extras = on_device(objective.extras(self, rng, step, chosen), self._device)
         for tensor in student.values():
             tensor.grad = None
         targets = targets_of(prefixes)
-        return backward_through_head(self._backbone.head, hidden, targets, objective, teacher_hidden, extras)
+        return backward_through_head(self._backbone.head, hidden, targets, objective, at_teacher, extras)
 
     def gradient(self, adapter: Adapter) -> Adapter:
         """The gradient of the mean cross-entropy of all training tokens, with the memory of one batch."""
-        leaves = {name: adapter[name].detach().to(self._device, copy=True) for name in sorted(adapter)}
+        leaves = _trainable(adapter, self._device)
         total = {name: torch.zeros_like(tensor) for name, tensor in leaves.items()}
         tokens = sum(entry.tokens for entry in self.train)
-        for tensor in leaves.values():
-            tensor.requires_grad_()
         for at in range(0, len(self.train), self._training.batch_size):
             entries = self.train[at : at + self._training.batch_size]
             prefixes = self._load([entry.key for entry in entries])
@@ -137,7 +135,7 @@ class LocalClientData:
         return {name: tensor.cpu() for name, tensor in total.items()}
 
     def validation_loss(self, adapter: Adapter) -> float:
-        """WeightedMean cross-entropy a target token of the validation examples, in nats."""
+        """Mean cross-entropy a target token of the validation examples, in nats."""
         losses = token_cross_entropy(self._backbone, self._load, self.val, adapter)
         return float(torch.cat(losses).double().mean())
 
@@ -158,38 +156,38 @@ class LocalClientData:
         return self._backbone.device
 
 
+@dataclass
 class _Teacher:
     """A round's frozen teacher; if `cached`, its hidden states of the first epoch are reused in later epochs."""
 
-    def __init__(
-        self, adapter: Adapter | None, backbone: BackboneWithHead, train: Sequence[Entry], *, cached: bool
-    ) -> None:
-        self._adapter = None if adapter is None else on_device(adapter, backbone.device)
-        self._backbone, self._train = backbone, train
-        self._cache: dict[int, Tensor] | None = {} if cached else None
+    adapter: Adapter | None
+    backbone: BackboneWithHead
+    train: Sequence[Entry]
+    cached: bool
+    known: dict[int, Tensor] = field(default_factory=dict)
 
     @torch.no_grad()
     def hidden(self, chosen: Sequence[int], prefixes: Sequence[Prefix]) -> Tensor | None:
         """The hidden states of a batch, (tokens, width); None if there is no teacher."""
-        if self._adapter is None:
+        if self.adapter is None:
             return None
-        if self._cache is None:
-            return self._backbone.target_hidden(prefixes, self._adapter)
-        if any(i not in self._cache for i in chosen):
-            hidden = self._backbone.target_hidden(prefixes, self._adapter)
-            parts = torch.split(hidden, [self._train[i].tokens for i in chosen])
-            self._cache.update(zip(chosen, parts, strict=True))
-        return torch.cat([self._cache[i] for i in chosen])
+        if all(i in self.known for i in chosen):
+            return torch.cat([self.known[i] for i in chosen])
+        hidden = self.backbone.target_hidden(prefixes, self.adapter)
+        if self.cached:
+            parts = torch.split(hidden, [self.train[i].tokens for i in chosen])
+            self.known.update(zip(chosen, parts, strict=True))
+        return hidden
 
 
 @dataclass
 class _Record:
     """Sums of a training's losses and figures, and its masks, batch by batch.
 
-    `offsets` are the places of the examples' items in a row of all items; see `_offsets`.
+    `offsets` are the indices of the examples' first items among the items of all examples, and at last their number.
     """
 
-    offsets: list[int]
+    offsets: Sequence[int]
     epochs: int
     steps: int = 0
     loss: float = 0.0
@@ -201,17 +199,12 @@ class _Record:
         self.loss += loss
         for name, values in losses.figures.items():
             self.figures[name] = self.figures.get(name, 0.0) + float(values.sum())
+        places = [slice(self.offsets[i], self.offsets[i + 1]) for i in chosen]
         for name, values in losses.masks.items():
             rows = self.masks.setdefault(name, torch.zeros(self.epochs, self.offsets[-1], dtype=torch.bool))
-            self._put(rows[epoch], values.cpu(), chosen)
-
-    def _put(self, row: Tensor, values: Tensor, chosen: Sequence[int]) -> None:
-        """Write the values of a batch's items to their places in the row of all training items."""
-        at = 0
-        for i in chosen:
-            count = self.offsets[i + 1] - self.offsets[i]
-            row[self.offsets[i] : self.offsets[i + 1]] = values[at : at + count]
-            at += count
+            parts = torch.split(values.cpu(), [place.stop - place.start for place in places])
+            for place, part in zip(places, parts, strict=True):
+                rows[epoch, place] = part
 
     def trace(self, constants: Mapping[str, float], seconds: float) -> Trace:
         items = self.offsets[-1] * self.epochs
@@ -219,6 +212,11 @@ class _Record:
         shares = {f"share_{name}": float(rows.float().mean()) for name, rows in self.masks.items()}
         check_names([*shares, *means, *constants], self.masks)
         return Trace(self.loss / items, self.steps, seconds, {**shares, **means, **constants}, self.masks)
+
+
+def _trainable(adapter: Adapter, device: torch.device) -> Adapter:
+    """A copy with gradients, sorted by name: the last bit of the norm for clipping depends on the order of its sum."""
+    return {name: adapter[name].detach().to(device, copy=True).requires_grad_() for name in sorted(adapter)}
 
 
 def _check_finite(what: str, value: float, rng: Randomness, steps: int) -> None:
@@ -238,11 +236,3 @@ def _add_to_gradients(student: Adapter, pull: Pull | None) -> None:
             gradient = student[name].grad
             if gradient is not None:
                 gradient.add_(term)
-
-
-def _offsets(entries: Sequence[Entry]) -> list[int]:
-    """The index of each example's first token among the tokens of all examples in a row, and at last their number."""
-    offsets = [0]
-    for entry in entries:
-        offsets.append(offsets[-1] + entry.tokens)
-    return offsets

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from pipeline.errors import QuorumError
 from pipeline.federated.aggregate import aggregate
-from pipeline.federated.algorithm import Algorithm, Context, Owner, ServerState, Update
+from pipeline.federated.algorithm import Algorithm, Context, Owner, ServerState
 from pipeline.federated.callbacks import Callback
-from pipeline.federated.collector import TooFewUpdatesError, UpdateCollector, stop_error
+from pipeline.federated.collector import TooFewUpdatesError, UpdateCollector
 from pipeline.federated.engine import Engine, Losses, Report
 from pipeline.federated.events import Event
 from pipeline.federated.figures import Figures
@@ -52,13 +52,7 @@ def select_clients(names: Sequence[str], count: int | None, seed: int, number: i
 
 
 def initial_progress(algorithm: Algorithm, initial: Adapter, examples: int) -> Progress:
-    """The progress before the first round.
-
-    Args:
-        algorithm: the algorithm to begin.
-        initial: the first adapter of the server and of every client.
-        examples: the number of training examples of all clients together.
-    """
+    """The progress before the first round: all begin with `initial`; `examples` are of all clients together."""
     return Progress(round=0, server=algorithm.init(initial, examples))
 
 
@@ -125,17 +119,14 @@ def _one_round(
     rules: Tolerance,
     job: str,
 ) -> Progress:
-    number = progress.round + 1
-    began = progress.server.adapter
+    number, began = progress.round + 1, progress.server.adapter
     for name in participation.joining(engine.trainers, number):
         engine.join(name, began, number)
     pending = {one.name: one for one in progress.pending}
-    sent = algorithm.shares(progress.server)
     answers = UpdateCollector(
-        engine, number, sent, algorithm.sends, rules, job, pending, progress.clock, algorithm.declared
+        engine, algorithm, rules, job, number, algorithm.shares(progress.server), pending, progress.clock
     )
-    updates = _updates(algorithm, answers, participation.present(engine.trainers, number), participation, seed)
-    server, figures = _renewed(algorithm, progress.server, updates, answers, Context(seed, number))
+    server, figures = _renewed(answers, progress.server, participation, seed)
     # Clients that still train for a buffer are not scored: the round would have to wait for them.
     present = [
         name for name in participation.present(engine.scored, number) if engine.scored[name] not in answers.pending
@@ -149,40 +140,47 @@ def _one_round(
         trainer = engine.scored[name]
         report = answers.reports.get(trainer) if trainer in engine.trainers else _combined(answers.reports.values())
         sent_loss = losses[name].began if name in unknown else known.get(name)
-        rows.append(_row(seed, number, name, report, losses[name], sent_loss, answers.clock))
-    return replace(
-        _after(progress, number, server, rows, algorithm).with_figures(figures),
+        row = Round(seed, number, name, figures={CLOCK: answers.clock} if answers.clock else {})
+        rows.append(_measured(row, report, losses[name], sent_loss))
+    least, stale = _improved(progress, rows, algorithm)
+    after = Progress(
+        number,
+        server,
+        least,
+        stale,
+        history=(*progress.history, *rows),
         events=(*progress.events, *answers.events),
         pending=tuple(answers.pending.values()),
         clock=answers.clock,
     )
-
-
-def _updates(
-    algorithm: Algorithm, answers: UpdateCollector, present: Sequence[str], participation: Participation, seed: int
-) -> Iterator[Update]:
-    """The updates of all clients selected for the round; with a buffer, those of the first clients to answer."""
-    if algorithm.buffer is None:
-        return answers.in_order(select_clients(present, participation.clients_per_round, seed, answers.round))
-
-    def select(busy: set[str]) -> Sequence[str]:
-        idle = [name for name in present if name not in busy]
-        free = (participation.clients_per_round or len(present)) - len(answers.pending)
-        return select_clients(idle, free, seed, answers.round)
-
-    return answers.as_they_arrive(algorithm.buffer, select)
+    return after.with_figures(figures)
 
 
 def _renewed(
-    algorithm: Algorithm, server: ServerState, updates: Iterator[Update], answers: UpdateCollector, context: Context
+    answers: UpdateCollector, server: ServerState, participation: Participation, seed: int
 ) -> tuple[ServerState, Figures]:
-    """The server's next state and its figures, computed while updates arrive; the same state if there are too few."""
+    """The server's next state and its figures, computed while updates arrive; the same state if there are too few.
+
+    The updates are of all clients selected for the round; with a buffer, of the first clients to answer.
+    """
+    algorithm, number = answers.algorithm, answers.round
+    present = participation.present(answers.engine.trainers, number)
+
+    def select(busy: Collection[str]) -> list[str]:
+        free = (participation.clients_per_round or len(present)) - len(answers.pending)
+        return select_clients([name for name in present if name not in busy], free, seed, number)
+
+    buffer = algorithm.buffer
+    updates = answers.in_order(select(())) if buffer is None else answers.as_they_arrive(buffer, select)
     try:
-        return aggregate(algorithm, server, updates, context)
+        return aggregate(algorithm, server, updates, Context(seed, number))
     except TooFewUpdatesError as short:
         if answers.rules.without_quorum == "stop":
-            raise stop_error(context.round, short) from None
-        answers.events.append(Event(context.round, "", "skipped", str(short), answers.clock))
+            lower = "lower learning_rate, " if "changes the model by" in str(short) else ""
+            raise QuorumError(
+                f"round {number}: {short}; {lower}run again, or let tolerance in params.yaml repeat or skip such rounds"
+            ) from None
+        answers.events.append(Event(number, "", "skipped", str(short), answers.clock))
         return server, {}
 
 
@@ -191,13 +189,12 @@ def _combined(reports: Collection[Report]) -> Report | None:
     steps = sum(report.steps for report in reports)
     if not steps:
         return None
-
-    def mean(of: Callable[[Report], float]) -> float:
-        return sum(report.steps * of(report) for report in reports) / steps
-
-    figures = {name: mean(lambda one, name=name: one.figures[name]) for name in next(iter(reports)).figures}  # type: ignore[misc]
+    figures = {
+        name: sum(report.steps * report.figures[name] for report in reports) / steps
+        for name in next(iter(reports)).figures
+    }
     return Report(
-        mean(lambda one: one.loss),
+        sum(report.steps * report.loss for report in reports) / steps,
         steps,
         sum(report.seconds for report in reports),
         figures,
@@ -206,50 +203,29 @@ def _combined(reports: Collection[Report]) -> Report | None:
     )
 
 
-def _row(
-    seed: int,
-    number: int,
-    name: str,
-    report: Report | None,
-    losses: Losses,
-    sent_loss: float | None,
-    clock: float,
-) -> Round:
+def _measured(row: Round, report: Report | None, losses: Losses, sent_loss: float | None) -> Round:
     """One client's row of history. A client that did not train has no training loss, steps or bytes."""
-    simulated = {CLOCK: clock} if clock else {}
-    row = Round(
-        seed=seed,
-        round=number,
-        client=name,
+    row = replace(
+        row,
         local_validation_loss=losses.local,
         server_validation_loss=losses.server,
         sent_validation_loss=sent_loss,
-        figures=simulated,
     )
     if report is None:
         return row
-    return replace(
-        row,
-        train_loss=report.loss,
-        steps=report.steps,
-        seconds=report.seconds,
-        bytes_down=report.bytes_down,
-        bytes_up=report.bytes_up,
-        figures={**report.figures, **simulated},
-    )
+    counts = {name: getattr(report, name) for name in ("steps", "seconds", "bytes_down", "bytes_up")}
+    return replace(row, train_loss=report.loss, figures={**report.figures, **row.figures}, **counts)
 
 
-def _after(
-    progress: Progress, number: int, server: ServerState, rows: Sequence[Round], algorithm: Algorithm
-) -> Progress:
-    """The progress after a round. The round is stale if it improved no client's model that a table may show.
+def _improved(progress: Progress, rows: Sequence[Round], algorithm: Algorithm) -> tuple[dict[str, float], int]:
+    """The least losses after a round, and the number of rounds since one of them last fell.
 
-    That is the client's own model, and the server's if the algorithm is evaluated by it: one training of AdaFedAvg
-    gives two rows of a table, and ends when neither improves.
+    They are of the models that a table may show: the client's own, and the server's if the algorithm is evaluated by
+    it. One training of AdaFedAvg gives two rows of a table, and ends when neither improves.
     """
     owners: Sequence[Owner] = ("local", "server") if algorithm.evaluates == "server" else ("local",)
     found = {f"{row.client}/{owner}": row.known_loss(owner) for row in rows for owner in owners}
-    now = {name: loss for name, loss in found.items() if loss is not None}
-    better = {name: loss for name, loss in now.items() if loss < progress.least.get(name, math.inf)}
-    stale = 0 if better else progress.stale + 1
-    return Progress(number, server, {**progress.least, **better}, stale, (*progress.history, *rows))
+    better = {
+        name: loss for name, loss in found.items() if loss is not None and loss < progress.least.get(name, math.inf)
+    }
+    return {**progress.least, **better}, 0 if better else progress.stale + 1

@@ -45,9 +45,10 @@ def optimizer_of(student: Adapter, training: LocalTraining) -> torch.optim.Optim
     """AdamW without weight decay on norms and biases, or SGD without momentum and weight decay."""
     if training.optimizer == "sgd":
         return torch.optim.SGD(student.values(), lr=training.learning_rate)
-    vectors = [tensor for name, tensor in student.items() if not decays(name)]
-    matrices = [tensor for name, tensor in student.items() if decays(name)]
-    groups = [{"params": matrices, "weight_decay": training.weight_decay}, {"params": vectors, "weight_decay": 0.0}]
+    groups = [
+        {"params": [tensor for name, tensor in student.items() if decays(name) is matrix], "weight_decay": decay}
+        for matrix, decay in ((True, training.weight_decay), (False, 0.0))
+    ]
     # Fused: one pass over memory instead of ten, which took a third of a round when all of an encoder trains.
     return torch.optim.AdamW(groups, lr=training.learning_rate, betas=BETAS, eps=EPSILON, fused=True)
 
@@ -84,7 +85,5 @@ def moments_of(optimizer: torch.optim.Optimizer, student: Adapter) -> Adapter:
 
 def restore_moments(optimizer: torch.optim.Optimizer, student: Adapter, moments: Adapter) -> None:
     """Restore the moments that `moments_of` returned; empty moments change nothing."""
-    if not moments:
-        return
-    for name, tensor in student.items():
+    for name, tensor in student.items() if moments else ():
         optimizer.state[tensor] = {kind: moments[f"{kind}.{name}"].to(tensor.device, copy=True) for kind in MOMENTS}

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
-
-from torch import Tensor
 
 from pipeline.errors import QuorumError
 from pipeline.federated.algorithm import ClientState, Owner, ServerState
-from pipeline.federated.blobs import Blobs, Get, Put
-from pipeline.federated.client_store import ClientStore, Codec
+from pipeline.federated.blobs import Blobs
+from pipeline.federated.client_store import ClientStore
 from pipeline.federated.engine import Assignment
 from pipeline.federated.events import Event
 from pipeline.federated.figures import SERVER, Figures
 from pipeline.federated.history import Round, check_names
+from pipeline.federated.masks import Masks
 from pipeline.model.adapter import Adapter
-from pipeline.workspace.record import Json
 
 
 @dataclass(frozen=True)
@@ -48,8 +44,7 @@ class Progress:
     @property
     def last(self) -> list[Round]:
         """The rows of the last round, one per client."""
-        rows = itertools.takewhile(lambda row: row.round == self.round, reversed(self.history))
-        return list(rows)[::-1]
+        return [row for row in self.history if row.round == self.round]
 
     def with_figures(self, figures: Figures) -> Progress:
         """The same progress with figures in the rows of the last round.
@@ -99,47 +94,27 @@ class Private:
         blobs: the tensors on disk.
         states: training client -> its state.
         best: kind of model -> scored client -> its best round.
-        masks: training client -> mask's name -> round -> boolean (local epochs, items).
+        masks: of the training clients.
     """
 
     blobs: Blobs
     states: ClientStore[ClientState]
     best: dict[Owner, ClientStore[Best]] = field(default_factory=dict)
-    masks: dict[str, dict[str, dict[int, Tensor]]] = field(default_factory=dict)
+    masks: Masks = field(default_factory=dict)
 
     @classmethod
     def begin(cls, blobs: Blobs, states: Mapping[str, ClientState]) -> Private:
         """The state before the first round."""
-        store = ClientStore(blobs, STATES)
+        store = ClientStore(blobs, ClientState)
         store.update(states)
         return cls(blobs, store)
 
     def best_of(self, owner: Owner) -> ClientStore[Best]:
         """Scored client -> its best round by one kind of model."""
-        return self.best.setdefault(owner, ClientStore(self.blobs, BESTS))
+        return self.best.setdefault(owner, ClientStore(self.blobs, Best))
 
     def least_losses(self, owner: Owner) -> dict[str, float]:
         """Scored client -> the loss of its best round, without reading tensors from disk."""
         best = self.best_of(owner)
         records = {name: best.existing_record(name) for name in best}
         return {name: best[name].loss if record is None else record["loss"] for name, record in records.items()}
-
-
-MODELS = ("adapter", "sent", "before")
-"""The tensors of a client's best round."""
-
-
-def _best_record(best: Best, put: Put) -> Any:
-    return {"round": best.round, "loss": best.loss} | {model: put(getattr(best, model)) for model in MODELS}
-
-
-def _best_from(record: Json, get: Get) -> Best:
-    return Best(record["round"], record["loss"], **{model: get(record[model]) for model in MODELS})
-
-
-STATES: Codec[ClientState] = Codec(
-    lambda state, put: [put(state.adapter), put(state.memory)], lambda record, get: ClientState(*map(get, record))
-)
-BESTS: Codec[Best] = Codec(_best_record, _best_from)
-ADAPTERS: Codec[Adapter] = Codec(lambda adapter, put: put(adapter), lambda record, get: get(record))
-"""How what a client stores becomes records of a checkpoint."""

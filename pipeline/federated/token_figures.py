@@ -36,25 +36,16 @@ class BackboneWithHead(Protocol):
 
 
 def token_cross_entropy(
-    backbone: BackboneWithHead, load: Load, entries: Sequence[Entry], adapter: Adapter
-) -> list[Tensor]:
-    """The loss of every target token in nats: a tensor (T_i,) per example."""
-    return _by_token(backbone, load, entries, adapter, cross_entropy_through_head)
-
-
-def token_entropies(backbone: BackboneWithHead, load: Load, entries: Sequence[Entry], adapter: Adapter) -> list[Tensor]:
-    """The entropy of the prediction of every target token in nats: a tensor (T_i,) per example."""
-    return _by_token(backbone, load, entries, adapter, entropies_through_head)
-
-
-def _by_token(
     backbone: BackboneWithHead,
     load: Load,
     entries: Sequence[Entry],
     adapter: Adapter,
-    measure: Callable[[Head, Tensor, Tensor], Tensor],
+    measure: Callable[[Head, Tensor, Tensor], Tensor] = cross_entropy_through_head,
 ) -> list[Tensor]:
-    """One number per target token; examples of similar length share a batch."""
+    """The loss of every target token in nats, or another measure: a tensor (T_i,) per example.
+
+    Examples of similar length share a batch.
+    """
     results: dict[int, Tensor] = {}
     adapter = on_device(adapter, backbone.device)
     by_length = sorted(range(len(entries)), key=lambda i: entries[i].tokens)
@@ -66,3 +57,8 @@ def _by_token(
         found = measure(backbone.head, hidden, targets_of(prefixes)).cpu()
         results |= dict(zip(chosen, torch.split(found, [entries[i].tokens for i in chosen]), strict=True))
     return [results[i] for i in range(len(entries))]
+
+
+def token_entropies(backbone: BackboneWithHead, load: Load, entries: Sequence[Entry], adapter: Adapter) -> list[Tensor]:
+    """The entropy of the prediction of every target token in nats: a tensor (T_i,) per example."""
+    return token_cross_entropy(backbone, load, entries, adapter, entropies_through_head)

@@ -9,6 +9,7 @@ from pipeline.model.adapter import Adapter, pack, packed_size, unpack
 
 ADAPTER, MEMORY = "adapter/", "memory/"
 """Prefixes of the tensors' names on the wire."""
+DAMAGED = "is truncated or damaged"
 
 
 def transmitted(adapter: Adapter, memory: Memory) -> tuple[Adapter, Memory, int]:
@@ -16,8 +17,7 @@ def transmitted(adapter: Adapter, memory: Memory) -> tuple[Adapter, Memory, int]
 
     The wire is lossless, so nothing is serialized here: that took a tenth of a round for an encoder.
     """
-    size = packed_size(merged_records(adapter, memory))
-    return _copied(adapter), _copied(memory), size
+    return _copied(adapter), _copied(memory), packed_size(merged_records(adapter, memory))
 
 
 def _copied(record: Adapter) -> Adapter:
@@ -45,9 +45,9 @@ def deserialize(content: bytes) -> tuple[Adapter, Memory]:
     try:
         arrived = unpack(content)
     except (SafetensorError, ValueError):
-        raise ValueError("is truncated or damaged") from None
-    return _of(arrived, ADAPTER), _of(arrived, MEMORY)
-
-
-def _of(arrived: Adapter, record: str) -> Adapter:
-    return {name.removeprefix(record): tensor for name, tensor in arrived.items() if name.startswith(record)}
+        raise ValueError(DAMAGED) from None
+    adapter, memory = (
+        {name.removeprefix(record): tensor for name, tensor in arrived.items() if name.startswith(record)}
+        for record in (ADAPTER, MEMORY)
+    )
+    return adapter, memory

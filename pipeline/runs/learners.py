@@ -12,7 +12,6 @@ from pipeline.errors import QuorumError
 from pipeline.federated.algorithm import Algorithm, ClientState
 from pipeline.federated.engine import Engine
 from pipeline.federated.history import OnRound
-from pipeline.federated.inputs import inputs
 from pipeline.federated.local import LocalClientData
 from pipeline.federated.state import Private
 from pipeline.federated.token_figures import BackboneWithHead, Load
@@ -29,6 +28,7 @@ from pipeline.model.precision import resolve
 from pipeline.model.presets import ENCODERS
 from pipeline.model.processor import compute_with
 from pipeline.model.store import PrefixStore
+from pipeline.model.uncached import UncachedBackbone, load_ids
 from pipeline.plan.learner import Learner, Reader
 from pipeline.plan.orders import Training
 from pipeline.runs.index import Index
@@ -74,8 +74,11 @@ def reading(
     if isinstance(model, Encoder):
         load = PrefixStore(layout.store(), model.device, CACHE_BYTES).training
         return EncoderWithHead(model, load_task(learner.task)), load
-    loader = PrefixStore(layout.store(), model.device)
-    return inputs(learner, model, loader, list(entries), dropped=learner.dropout if trains else 0.0)
+    store = PrefixStore(layout.store(), model.device)
+    if not learner.uncached:
+        return model, store.training
+    uncached = UncachedBackbone(model, learner.adapted_positions == "all", learner.dropout if trains else 0.0)
+    return uncached, load_ids(list(entries), model.device)
 
 
 def initial(learner: Learner, model: Backbone | Encoder, classes: tuple[str, ...], seed: int) -> Adapter:

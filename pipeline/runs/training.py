@@ -9,10 +9,7 @@ from typing import NamedTuple
 
 from pipeline.federated.algorithm import Algorithm
 from pipeline.federated.blobs import Blobs
-from pipeline.federated.callbacks.checkpointing import Checkpointing
-from pipeline.federated.callbacks.reporting import Reporting
-from pipeline.federated.callbacks.saving_rounds import SavingRounds
-from pipeline.federated.callbacks.stopping import Stopping
+from pipeline.federated.callbacks import Checkpointing, Reporting, SavingRounds, Stopping
 from pipeline.federated.checkpoint import load_progress
 from pipeline.federated.engine import Engine
 from pipeline.federated.events import EVENT_COLUMNS

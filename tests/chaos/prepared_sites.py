@@ -11,10 +11,10 @@ from typing import Any
 
 import yaml
 from private_meetings import write_meetings
+from replayed import Replayed
 from sites import INNER, NODES, ORGANISATIONS, PORT, SELECT, SERVER, outcome_of
 from workspaces import ROOT, Workspace
 
-from pipeline.engines.replayed import Replayed
 from pipeline.federated.algorithm import Algorithm
 from pipeline.federated.events import Event
 from pipeline.federated.state import Private

@@ -18,9 +18,7 @@ from pipeline.engines.in_process import InProcess
 from pipeline.federated.algorithm import Algorithm
 from pipeline.federated.algorithms import fedavg, fedbuff, krum, median, normclipping, trimmedmean
 from pipeline.federated.blobs import Blobs
-from pipeline.federated.callbacks import Callback
-from pipeline.federated.callbacks.checkpointing import Checkpointing
-from pipeline.federated.callbacks.stopping import Stopping
+from pipeline.federated.callbacks import Callback, Checkpointing, Stopping
 from pipeline.federated.faults import Faults
 from pipeline.federated.figures import Figures
 from pipeline.federated.local import LocalClientData

@@ -14,8 +14,7 @@ from pipeline.engines.in_process import InProcess
 from pipeline.errors import QuorumError
 from pipeline.federated.algorithm import Algorithm, ClientState, Sent
 from pipeline.federated.algorithms import fedbuff
-from pipeline.federated.callbacks.checkpointing import Checkpointing
-from pipeline.federated.callbacks.stopping import Stopping
+from pipeline.federated.callbacks import Checkpointing, Stopping
 from pipeline.federated.checkpoint import load_progress
 from pipeline.federated.engine import Arrival, Failure
 from pipeline.federated.faults import Faults, Poison

@@ -20,7 +20,7 @@ from pipeline.federated.collector import UpdateCollector
 from pipeline.federated.engine import Arrival, Losses, Report
 from pipeline.federated.loop import Participation
 from pipeline.federated.randomness import Randomness
-from pipeline.federated.state import STATES, Private, Progress
+from pipeline.federated.state import Private, Progress
 from pipeline.federated.tolerance import STRICT
 from pipeline.federated.wire import transmitted
 
@@ -52,14 +52,6 @@ def test_answers_arrive_in_the_order_of_assignments() -> None:
     assert list(made.arrivals()) == []
 
 
-def test_an_answer_has_the_round_of_its_assignment() -> None:
-    """One client with two assignments before either answer is taken."""
-    found = [
-        (one_.version, number(one_.update.adapter)) for one_ in answers(engine(FEDAVG, A=4.0), "A", 0, 2, version=3)
-    ]
-    assert found == [(3, 2.0), (4, 3.0)]
-
-
 def test_a_client_can_be_assigned_while_others_answer() -> None:
     made = engine(FEDAVG, A=4.0, B=8.0)
     arrivals = answers(made, "A", 0.0)
@@ -77,7 +69,7 @@ class Backwards(InProcess):
 
 def collected(made: InProcess, names: Sequence[str]) -> Iterator[Update]:
     """The updates of the first round, in which all clients are sent 0."""
-    return UpdateCollector(made, 1, Sent(one(0.0)), "adapter", STRICT, "", {}, 0.0).in_order(names)
+    return UpdateCollector(made, FEDAVG, STRICT, "", 1, Sent(one(0.0)), {}, 0.0).in_order(names)
 
 
 def test_updates_are_in_the_order_of_names_in_any_order_of_answers() -> None:
@@ -148,8 +140,8 @@ def test_a_clients_state_and_masks_are_stored() -> None:
     made = engine(OWN, A=4.0)
     assert [number(arrival.update.adapter) for arrival in answers(made, "A", 0.0, 0.0)] == [2.0, 3.0]
     assert number(made.private.states["A"].adapter) == 3.0
-    masks = {version: rows.tolist() for version, rows in made.private.masks["A"]["odd"].items()}
-    assert masks == {1: [[True, False]], 2: [[False, False]]}
+    masks = {key: rows.tolist() for key, rows in made.private.masks.items()}
+    assert masks == {"A/odd/1": [[True, False]], "A/odd/2": [[False, False]]}
 
 
 def test_a_late_client_begins_with_the_adapter_of_its_joining() -> None:
@@ -166,7 +158,7 @@ def test_clients_on_disk_train_as_those_in_memory_do(tmp_path: Path) -> None:
     def trained(in_memory: int) -> tuple[Progress, Private]:
         clients = {f"client {place}": Halfway(float(place)) for place in range(40)}
         private = begin({}, tmp_path / str(in_memory))
-        private.states = ClientStore(private.blobs, STATES, in_memory=in_memory)
+        private.states = ClientStore(private.blobs, ClientState, in_memory=in_memory)
         private.states.update({name: ClientState(one(0.0)) for name in clients})
         made = InProcess(OWN, clients, clients, private, seed=1)
         return run(OWN, made, 3, who=Participation(clients_per_round=35)), private

@@ -132,7 +132,8 @@ def test_fedprox_pulls_towards_the_server_where_it_starts() -> None:
     """∇ (μ/2)(w − 1)² at w = 3 with μ = 0.5 is 1; at the start it is 0."""
     assert number(fedprox.proximal(0.5, one(1.0))(one(3.0))) == 1.0
     client = Known(moves=1.0)
-    fedprox.proximal_training(0.5)(Sent(one(7.0)), ClientState(one(3.0)), client, RNG)
+    algorithm = fedprox.build(fedprox.Hyperparameters(mu=0.5))
+    algorithm.client_update(Sent(one(7.0)), ClientState(one(3.0)), client, RNG)
     assert client.trainings == [(7.0, None, 0.0)]
 
 
@@ -164,22 +165,22 @@ def test_ditto_sends_one_adapter_and_stores_another() -> None:
     Two trainings of 3 steps and 1.5 s each; the loss is the personal one's, its start.
     """
     client = Known(moves=1.0, steps=3, seconds=1.5)
-    state, sent, trace = ditto.personalized_training(0.5)(Sent(one(1.0)), ClientState(one(5.0)), client, RNG)
+    algorithm = ditto.build(ditto.Hyperparameters(mu=0.5))
+    state, sent, trace = algorithm.client_update(Sent(one(1.0)), ClientState(one(5.0)), client, RNG)
     assert (number(sent.adapter), number(state.adapter)) == (2.0, 6.0)
     assert client.trainings == [(1.0, None, None), (5.0, None, 2.0)]
     assert (sent.steps, trace.steps, trace.seconds, trace.loss) == (6, 6, 3.0, 5.0)
-    assert ditto.build(ditto.Hyperparameters(mu=0.5)).passes == 2
+    assert algorithm.passes == 2
 
 
 @pytest.mark.parametrize(
-    ("own", "examples", "total", "expected"),
-    [(2.0, 1, 4, 6.0), (6.0, 3, 4, 2.0), (2.0, 1, None, 5.0), (2.0, 4, 4, 5.0)],
-    ids=["without the first", "without the second", "before the first round", "a single client"],
+    ("own", "share", "expected"),
+    [(2.0, 1 / 4, 6.0), (6.0, 3 / 4, 2.0), (2.0, 1.0, 5.0)],
+    ids=["without the first", "without the second", "a single client"],
 )
-def test_the_mean_of_the_others(own: float, examples: int, total: int | None, expected: float) -> None:
+def test_the_mean_of_the_others(own: float, share: float, expected: float) -> None:
     """2 with 1 example and 6 with 3: w = 5. Without others the teacher is the server."""
-    known = None if total is None else torch.tensor(total)
-    assert number(teachers.others_mean(one(5.0), one(own), examples, known)) == pytest.approx(expected)
+    assert number(teachers.others_mean(one(5.0), one(own), share)) == pytest.approx(expected)
 
 
 def select(**knobs: object) -> Algorithm:

@@ -12,11 +12,7 @@ from federations import INITIAL, SINGLE, begin, train
 
 from pipeline.errors import QuorumError
 from pipeline.federated.algorithm import ClientState, ServerState
-from pipeline.federated.callbacks import Callback
-from pipeline.federated.callbacks.checkpointing import Checkpointing
-from pipeline.federated.callbacks.reporting import Reporting
-from pipeline.federated.callbacks.saving_rounds import SavingRounds
-from pipeline.federated.callbacks.stopping import Stopping
+from pipeline.federated.callbacks import Callback, Checkpointing, Reporting, SavingRounds, Stopping
 from pipeline.federated.checkpoint import load_progress
 from pipeline.federated.figures import Figures
 from pipeline.federated.history import Round

@@ -175,7 +175,7 @@ W, B = torch.zeros(2, 3), torch.zeros(2)
 def why(adapter: Adapter, memory: Adapter, sent: Sent, largest: float = 10.0) -> str | None:
     """Why an update of A is refused that was sent something in round 1."""
     arrival = Arrival("A", Update(adapter, 1, 1, memory), 1, Report(0.0, 1, 0.0, {}, 0, 0))
-    return refusal(arrival, Assignment("A", sent, 1), "", "adapter", largest, {})
+    return refusal(arrival, Assignment("A", sent, 1), "", FEDAVG, largest)
 
 
 @pytest.mark.parametrize(

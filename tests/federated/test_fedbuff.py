@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import pytest
 import torch
-from federations import FEDAVG, Make, same, three, train
+from federations import FEDAVG, Make, three, train
 from halfway import engine, number, one, run
 
 from pipeline.engines.faulty import Faulty
-from pipeline.engines.replayed import Replayed
 from pipeline.errors import QuorumError
 from pipeline.federated.algorithm import Algorithm, Context, ServerState, Update
 from pipeline.federated.algorithms import fedbuff
-from pipeline.federated.events import Event
 from pipeline.federated.faults import Faults
 from pipeline.federated.state import Progress
 from pipeline.federated.tolerance import Tolerance
@@ -84,19 +82,3 @@ def test_a_buffer_that_never_fills_is_an_error() -> None:
     """Three clients never send four updates of one model."""
     with pytest.raises(QuorumError, match="round 1: 3 updates arrived, and the buffer needs 4"):
         faulty(4, Faults(), 1, A=4.0, B=8.0, C=12.0)
-
-
-def test_a_replay_of_recorded_arrivals_has_the_same_bits() -> None:
-    """Recorded with faults on a clock, replayed without a clock."""
-    first = faulty(2, Faults(spread=1.0, dropout=0.3), 8, **FOUR)
-    algorithm = buffered(2, staleness=0.0)
-    again = run(algorithm, Replayed(engine(algorithm, **FOUR), first.events), 8, RULES)
-    assert same(again.server.adapter, first.server.adapter)
-    losses = [[row.server_validation_loss for row in progress.history] for progress in (again, first)]
-    assert losses[0] == losses[1]
-
-
-def test_a_record_of_another_training_is_refused() -> None:
-    replayed = Replayed(engine(buffered(1), A=4.0), [Event(1, "Z", "arrived", "")])
-    with pytest.raises(QuorumError, match="round 1: Z has no assignment here"):
-        run(buffered(1), replayed)

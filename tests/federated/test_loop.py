@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 import torch
-from federations import FEDAVG
 
-from pipeline.federated.algorithm import ServerState
 from pipeline.federated.algorithms import scaffold
-from pipeline.federated.history import Round
 from pipeline.federated.loop import Participation, initial_progress, select_clients
-from pipeline.federated.state import Progress
 
 NAMES = [f"client {number}" for number in range(20)]
 
@@ -40,19 +36,8 @@ def test_a_client_is_present_from_the_round_in_which_it_joins() -> None:
     assert [who.joining("ABC", number) for number in (1, 2, 3, 4)] == [[], [], ["C"], []]
 
 
-def test_before_the_first_round_there_is_no_history() -> None:
-    progress = initial_progress(FEDAVG, {"w": torch.ones(1)}, 7)
-    assert (progress.round, progress.stale, progress.history, progress.last) == (0, 0, (), [])
-    assert progress.server.adapter["w"].item() == 1.0
-
-
 def test_a_server_knows_the_number_of_all_examples() -> None:
     """SCAFFOLD weighs by it."""
     algorithm = scaffold.build(scaffold.Hyperparameters())
     memory = initial_progress(algorithm, {"w": torch.ones(1)}, 7).server.memory
     assert {name: tensor.tolist() for name, tensor in memory.items()} == {"variate.w": [0.0], "examples_of_all": 7}
-
-
-def test_the_last_rounds_rows_are_in_their_order() -> None:
-    history = tuple(Round(1, number, client) for number in (1, 2) for client in "AB")
-    assert Progress(2, ServerState({}), history=history).last == list(history[2:])

@@ -76,20 +76,11 @@ def test_krum_scores_by_the_nearest() -> None:
         (krum_of(1), 4, "faulty: 1, chosen: 1: Krum needs 5 clients in a round, and 4 answered"),
         (krum_of(1, chosen=3), 5, "faulty: 1, chosen: 3: Krum needs 6 clients in a round, and 5 answered"),
         (trimmed_by(2), 4, "faulty: 2: a trimmed mean needs 5 clients in a round, and 4 answered"),
-        (MEDIAN, 0, "a robust rule needs updates, and no client answered"),
     ],
 )
 def test_too_few_updates_are_refused(algorithm: Algorithm, count: int, message: str) -> None:
     with pytest.raises(QuorumError, match=message):
         after(algorithm, updates(*range(count)))
-
-
-@pytest.mark.parametrize("algorithm", [MEDIAN, trimmed_by(0), krum_of(0), clipped_at(1.0)])
-def test_updates_other_than_adapters_are_refused(algorithm: Algorithm) -> None:
-    with pytest.raises(QuorumError, match="cannot aggregate 'variate'"):
-        after(algorithm, [*updates(1.0, 2.0), Update(one(1.0), 1, 1, {"variate": torch.ones(1)})])
-    with pytest.raises(QuorumError, match="an update has other tensors than the server's"):
-        after(algorithm, [*updates(1.0, 2.0), Update(one(1.0, 2.0), 1, 1)])
 
 
 def test_clipping_at_a_large_norm_is_federated_averaging(clients: dict[str, LocalClientData]) -> None:

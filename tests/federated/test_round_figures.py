@@ -51,8 +51,8 @@ def test_the_norm_of_the_update_and_the_mean_cosine(algorithm: Algorithm, adapte
 def test_a_change_has_several_tensors() -> None:
     """(3, 4) and (4, 3), each in two tensors: (12 + 12) / (5 · 5)."""
     cosine = MeanCosine({})
-    for a, b in ((3.0, 4.0), (4.0, 3.0)):
-        cosine.add({"a": torch.tensor([a]), "b": torch.tensor([b])})
+    adapters = ({"a": torch.tensor([a]), "b": torch.tensor([b])} for a, b in ((3.0, 4.0), (4.0, 3.0)))
+    list(cosine.watch(Update(adapter, 1, 1) for adapter in adapters))
     assert cosine.value() == pytest.approx(24 / 25)
 
 

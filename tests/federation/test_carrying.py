@@ -19,7 +19,7 @@ from pipeline.engines.messages import Reply, Request
 from pipeline.engines.node import Node
 from pipeline.engines.remote import Remote, Undelivered, handshake
 from pipeline.errors import QuorumError
-from pipeline.federated.callbacks.stopping import Stopping
+from pipeline.federated.callbacks import Stopping
 from pipeline.federated.loop import Participation, initial_progress, run_rounds
 from pipeline.federated.tolerance import STRICT
 from pipeline.federation.flower.app.frames import HANG_UPS, LENGTH, exchange, read_frame, write_frame

@@ -53,8 +53,8 @@ def lay(run: str, history: Sequence[Round], masks: dict[int, list[list[bool]]]) 
     manifest = {"A": {"train": list(EXAMPLES)[: len(next(iter(masks.values()))[0]) // 6], "val": [], "test": []}}
     write_json(layout.partition("domains", int(run[-1])), {"manifest": manifest})
     write_table(layout.history(run), [one.to_row() for one in history])
-    found = {number: torch.tensor(rows) for number, rows in masks.items()}
-    write_bytes(layout.masks(run), pack(pack_masks({"A": {"distilled": found}})))
+    found = {f"A/distilled/{number}": torch.tensor(rows) for number, rows in masks.items()}
+    write_bytes(layout.masks(run), pack(pack_masks(found)))
 
 
 def rounds(*numbers: int, best: int, idle: Sequence[int] = ()) -> list[Round]:

@@ -12,13 +12,11 @@ its own best round of the one model.
 from __future__ import annotations
 
 from pipeline.federated.algorithm import Algorithm, Knobs
-from pipeline.federated.algorithms.single import client_update, server_update
+from pipeline.federated.algorithms import single
+
+Hyperparameters = Knobs
+"""There are none."""
 
 
-class Hyperparameters(Knobs):
-    """There are none."""
-
-
-def build(_hyper: Hyperparameters) -> Algorithm:
-    """The algorithm with these hyperparameters."""
-    return Algorithm(client_update, server_update, evaluates="local", sends="nothing", pooled=True)
+def build(hyper: Hyperparameters) -> Algorithm:
+    return single.build(hyper, pooled=True)

@@ -14,16 +14,7 @@ from dataclasses import replace
 
 from pydantic import Field
 
-from pipeline.federated.algorithm import (
-    Algorithm,
-    ClientData,
-    ClientResult,
-    ClientState,
-    ClientUpdate,
-    Knobs,
-    Sent,
-    Update,
-)
+from pipeline.federated.algorithm import Algorithm, ClientData, ClientResult, ClientState, Knobs, Sent, Update
 from pipeline.federated.algorithms.fedavg import averaging
 from pipeline.federated.algorithms.fedprox import proximal
 from pipeline.federated.randomness import Randomness
@@ -35,23 +26,13 @@ class Hyperparameters(Knobs):
     mu: float = Field(ge=0, description="μ (their λ), the weight of the squared distance from the shared adapter.")
 
 
-def personalized_training(mu: float) -> ClientUpdate:
-    """The client's part of a round."""
-
+def build(hyper: Hyperparameters) -> Algorithm:
     def client_update(sent: Sent, state: ClientState, data: ClientData, rng: Randomness) -> ClientResult:
         shared = data.fit(sent.adapter, rng)
-        personal = data.fit(state.adapter, rng, pull=proximal(mu, sent.adapter))
+        personal = data.fit(state.adapter, rng, pull=proximal(hyper.mu, sent.adapter))
         # The personal adapter is evaluated, so the loss is its own. Steps and seconds are of both trainings.
-        trace = replace(
-            personal.trace,
-            steps=shared.trace.steps + personal.trace.steps,
-            seconds=shared.trace.seconds + personal.trace.seconds,
-        )
-        return ClientState(personal.adapter), Update(shared.adapter, data.examples, trace.steps), trace
+        steps = shared.trace.steps + personal.trace.steps
+        trace = replace(personal.trace, steps=steps, seconds=shared.trace.seconds + personal.trace.seconds)
+        return ClientState(personal.adapter), Update(shared.adapter, data.examples, steps), trace
 
-    return client_update
-
-
-def build(hyper: Hyperparameters) -> Algorithm:
-    """The algorithm with these hyperparameters."""
-    return Algorithm(personalized_training(hyper.mu), averaging("weighted"), evaluates="local", passes=2)
+    return Algorithm(client_update, averaging(), evaluates="local", passes=2)

@@ -9,7 +9,7 @@ the average of theirs, weighted by their numbers of examples n_i:
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Literal
 
 from pydantic import Field
@@ -20,9 +20,9 @@ from pipeline.federated.algorithm import (
     ClientResult,
     ClientState,
     ClientUpdate,
-    Context,
     Fit,
     Knobs,
+    Pull,
     Sent,
     ServerState,
     ServerUpdate,
@@ -50,22 +50,28 @@ class Hyperparameters(Knobs):
     )
 
 
-def local_training(*, keep_moments: bool) -> ClientUpdate:
-    """The client's part of a round; `keep_moments` saves AdamW's moments for the next one."""
+def local_training(*, keep_moments: bool = False, pull: Callable[[Adapter], Pull] | None = None) -> ClientUpdate:
+    """The client's part of a round.
+
+    Args:
+        keep_moments: save AdamW's moments for the next round.
+        pull: the server's adapter -> a further term of the gradient.
+    """
 
     def client_update(sent: Sent, state: ClientState, data: ClientData, rng: Randomness) -> ClientResult:
-        fit = data.fit(sent.adapter, rng, moments=state.memory if keep_moments else None)
-        return ClientState(fit.adapter, fit.moments), update_of(fit, data), fit.trace
+        moments = state.memory if keep_moments else None
+        return result_of(data.fit(sent.adapter, rng, pull=pull and pull(sent.adapter), moments=moments), data)
 
     return client_update
 
 
-def update_of(fit: Fit, data: ClientData) -> Update:
-    """The update of a finished training: its adapter and the client's weight."""
-    return Update(fit.adapter, data.examples, fit.trace.steps)
+def result_of(fit: Fit, data: ClientData) -> ClientResult:
+    """A finished training: the client stores its adapter and moments, and sends the adapter with its weight."""
+    update = Update(fit.adapter, data.examples, fit.trace.steps)
+    return ClientState(fit.adapter, fit.moments), update, fit.trace
 
 
-client_update = local_training(keep_moments=False)
+client_update = local_training()
 """The client's part of a round with a new optimizer; many algorithms share it."""
 
 
@@ -75,17 +81,11 @@ def averaged(updates: Iterable[Update], aggregation: Aggregation = "weighted") -
     return weighted_average((update.adapter, update.examples if by_examples else 1) for update in updates)
 
 
-def averaging(aggregation: Aggregation) -> ServerUpdate:
+def averaging(aggregation: Aggregation = "weighted") -> ServerUpdate:
     """The server's part of a round: the average of the updates."""
-
-    def server_update(_state: ServerState, updates: Iterable[Update], _context: Context) -> ServerState:
-        return ServerState(averaged(updates, aggregation))
-
-    return server_update
+    return lambda _state, updates, _context: ServerState(averaged(updates, aggregation))
 
 
 def build(hyper: Hyperparameters) -> Algorithm:
-    """The algorithm with these hyperparameters."""
     keep = hyper.client_optimizer_state == "keep"
-    client_update = local_training(keep_moments=keep)
-    return Algorithm(client_update, averaging(hyper.aggregation), evaluates="server", stateful=keep)
+    return Algorithm(local_training(keep_moments=keep), averaging(hyper.aggregation), evaluates="server", stateful=keep)

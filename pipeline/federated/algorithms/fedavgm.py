@@ -24,7 +24,6 @@ class Hyperparameters(Knobs):
 
 
 def build(hyper: Hyperparameters) -> Algorithm:
-    """The algorithm with these hyperparameters."""
     momentum = fedopt.Hyperparameters(
         server_optimizer="momentum", server_learning_rate=1.0, server_momentum=hyper.server_momentum
     )

@@ -25,7 +25,6 @@ from pipeline.federated.algorithm import (
     Knobs,
     Sent,
     ServerState,
-    ServerUpdate,
     Update,
     WeightedMean,
 )
@@ -49,27 +48,15 @@ def client_update(sent: Sent, state: ClientState, data: ClientData, rng: Randomn
     return ClientState(fit.adapter), Update(change, data.examples, fit.trace.steps), fit.trace
 
 
-def buffering(hyper: Hyperparameters) -> ServerUpdate:
-    """The server's part of a round: a step along the weighted mean of the changes."""
-
+def build(hyper: Hyperparameters) -> Algorithm:
     def server_update(state: ServerState, updates: Iterable[Update], context: Context) -> ServerState:
         mean = WeightedMean()
         for update in updates:
             weight = (1 + context.round - update.version) ** -hyper.staleness
             mean.add({name: weight * tensor.double() for name, tensor in update.adapter.items()}, update.examples)
-        moved = mean.value()
-        return ServerState(
-            {
-                name: (tensor.double() + hyper.server_learning_rate * moved[name]).to(tensor.dtype)
-                for name, tensor in state.adapter.items()
-            }
-        )
+        moved, rate = mean.value(), hyper.server_learning_rate
+        return ServerState({name: (w.double() + rate * moved[name]).to(w.dtype) for name, w in state.adapter.items()})
 
-    return server_update
-
-
-def build(hyper: Hyperparameters) -> Algorithm:
-    """The algorithm with these hyperparameters."""
     return Algorithm(
-        client_update, buffering(hyper), evaluates="server", sends="change", stateful=False, buffer=hyper.buffer
+        client_update, server_update, evaluates="server", sends="change", stateful=False, buffer=hyper.buffer
     )

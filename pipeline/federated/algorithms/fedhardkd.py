@@ -14,12 +14,9 @@ from pipeline.federated.algorithms.fedselectkd import DistillationKnobs, assembl
 from pipeline.federated.objectives.distillation import Distillation
 from pipeline.federated.objectives.threshold import EVERY_TOKEN
 
-
-class Hyperparameters(DistillationKnobs):
-    """Those of every distilling algorithm."""
+Hyperparameters = DistillationKnobs
 
 
 def build(hyper: Hyperparameters) -> Algorithm:
-    """The algorithm with these hyperparameters."""
     objective = Distillation(EVERY_TOKEN, hyper.weight, direction=hyper.kd_direction, mark=nouns_and_verbs)
     return replace(assemble(hyper, objective), marks_words=True)

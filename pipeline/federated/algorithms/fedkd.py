@@ -11,11 +11,8 @@ from pipeline.federated.algorithms.fedselectkd import DistillationKnobs, assembl
 from pipeline.federated.objectives.distillation import Distillation
 from pipeline.federated.objectives.threshold import EVERY_TOKEN
 
-
-class Hyperparameters(DistillationKnobs):
-    """Those of every distilling algorithm."""
+Hyperparameters = DistillationKnobs
 
 
 def build(hyper: Hyperparameters) -> Algorithm:
-    """The algorithm with these hyperparameters."""
     return assemble(hyper, Distillation(EVERY_TOKEN, hyper.weight, direction=hyper.kd_direction))

@@ -19,10 +19,10 @@ from typing import Literal
 
 import torch
 from pydantic import Field
+from torch import Tensor
 
 from pipeline.federated.algorithm import Algorithm, Context, Knobs, ServerState, ServerUpdate, Update
 from pipeline.federated.algorithms.fedavg import averaged, client_update
-from pipeline.model.adapter import Adapter
 
 ServerOptimizer = Literal["adam", "yogi", "adagrad", "momentum"]
 """FedAdam, FedYogi, FedAdagrad (Reddi et al.), or momentum (Hsu et al.)."""
@@ -40,42 +40,34 @@ class Hyperparameters(Knobs):
     server_epsilon: float = Field(default=1e-3, gt=0, description="ε (their τ), the degree of adaptivity.")
 
 
-def change(server: Adapter, updates: Iterable[Update]) -> Adapter:
-    """Δ = Σ p_i (w_i − w)."""
-    mean = averaged(updates)
-    return {name: mean[name] - w for name, w in server.items()}
-
-
 def stepping(hyper: Hyperparameters) -> ServerUpdate:
     """The server's part of a round: one step of its optimizer."""
-    beta, beta2, epsilon = hyper.server_momentum, hyper.server_beta2, hyper.server_epsilon
-    share = 1.0 if hyper.server_optimizer == "momentum" else 1 - beta
+    beta, beta2, rule = hyper.server_momentum, hyper.server_beta2, hyper.server_optimizer
+    share = 1.0 if rule == "momentum" else 1 - beta
 
-    def second_moment(v: torch.Tensor, squared: torch.Tensor) -> torch.Tensor:
-        if hyper.server_optimizer == "adam":
+    def second_moment(v: Tensor, squared: Tensor) -> Tensor:
+        if rule == "adam":
             return beta2 * v + (1 - beta2) * squared
-        if hyper.server_optimizer == "yogi":
+        if rule == "yogi":
             return v - (1 - beta2) * squared * torch.sign(v - squared)
         return v + squared
 
     def server_update(state: ServerState, updates: Iterable[Update], _context: Context) -> ServerState:
-        adapter: Adapter = {}
-        memory: dict[str, torch.Tensor] = {}
-        for name, delta in change(state.adapter, updates).items():
-            m = beta * state.memory.get(f"m.{name}", torch.zeros_like(delta)) + share * delta
+        adapter, memory, mean = {}, {}, averaged(updates)
+        for name, w in state.adapter.items():
+            delta = mean[name] - w
+            m = step = beta * state.memory.get(f"m.{name}", torch.zeros_like(w)) + share * delta
             memory[f"m.{name}"] = m
-            step = m
-            if hyper.server_optimizer != "momentum":
-                start = torch.full_like(delta, epsilon**2)
+            if rule != "momentum":
+                start = torch.full_like(w, hyper.server_epsilon**2)
                 v = second_moment(state.memory.get(f"v.{name}", start), delta**2)
                 memory[f"v.{name}"] = v
-                step = m / (v.sqrt() + epsilon)
-            adapter[name] = state.adapter[name] + hyper.server_learning_rate * step
+                step = m / (v.sqrt() + hyper.server_epsilon)
+            adapter[name] = w + hyper.server_learning_rate * step
         return ServerState(adapter, memory)
 
     return server_update
 
 
 def build(hyper: Hyperparameters) -> Algorithm:
-    """The algorithm with these hyperparameters."""
     return Algorithm(client_update, stepping(hyper), evaluates="server", stateful=False)

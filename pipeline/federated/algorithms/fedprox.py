@@ -10,20 +10,12 @@ is AdaFedAvg.
 
 from __future__ import annotations
 
+from functools import partial
+
 from pydantic import Field
 
-from pipeline.federated.algorithm import (
-    Algorithm,
-    ClientData,
-    ClientResult,
-    ClientState,
-    ClientUpdate,
-    Knobs,
-    Pull,
-    Sent,
-)
-from pipeline.federated.algorithms.fedavg import averaging, update_of
-from pipeline.federated.randomness import Randomness
+from pipeline.federated.algorithm import Algorithm, Knobs, Pull
+from pipeline.federated.algorithms.fedavg import averaging, local_training
 from pipeline.model.adapter import Adapter
 
 
@@ -38,16 +30,6 @@ def proximal(mu: float, anchor: Adapter) -> Pull:
     return lambda adapter: {name: mu * (w - anchor[name].to(w.device)) for name, w in adapter.items()}
 
 
-def proximal_training(mu: float) -> ClientUpdate:
-    """The client's part of a round."""
-
-    def client_update(sent: Sent, _state: ClientState, data: ClientData, rng: Randomness) -> ClientResult:
-        fit = data.fit(sent.adapter, rng, pull=proximal(mu, sent.adapter))
-        return ClientState(fit.adapter), update_of(fit, data), fit.trace
-
-    return client_update
-
-
 def build(hyper: Hyperparameters) -> Algorithm:
-    """The algorithm with these hyperparameters."""
-    return Algorithm(proximal_training(hyper.mu), averaging("weighted"), evaluates="server", stateful=False)
+    client_update = local_training(pull=partial(proximal, hyper.mu))
+    return Algorithm(client_update, averaging(), evaluates="server", stateful=False)

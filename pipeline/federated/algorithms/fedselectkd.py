@@ -15,20 +15,14 @@ Controls with the same budget: `select` distils other tokens; `teacher` distils 
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Literal
 
 from pydantic import Field, model_validator
 
-from pipeline.federated.algorithm import Algorithm, ClientData, ClientResult, ClientState, ClientUpdate, Knobs, Sent
-from pipeline.federated.algorithms.fedavg import Aggregation, OptimizerState, averaging, update_of
-from pipeline.federated.algorithms.teachers import (
-    INITIAL,
-    Teacher,
-    counting_examples,
-    send_with_total,
-    teacher_memory,
-    teacher_of,
-)
+from pipeline.federated.algorithm import Algorithm, ClientData, ClientResult, ClientState, Knobs, Sent
+from pipeline.federated.algorithms.fedavg import Aggregation, OptimizerState, averaging, result_of
+from pipeline.federated.algorithms.teachers import INITIAL, Teacher, average_and_count, initial_of, teacher_of
 from pipeline.federated.objectives.cross_entropy import CROSS_ENTROPY
 from pipeline.federated.objectives.distillation import Direction, Distillation, Select
 from pipeline.federated.objectives.threshold import Tau
@@ -69,31 +63,31 @@ class Hyperparameters(DistillationKnobs):
     )
 
 
-def distilling(hyper: DistillationKnobs, objective: Distillation) -> ClientUpdate:
-    """The client's part of a round: choose a student and a teacher, and train."""
+def assemble(hyper: DistillationKnobs, objective: Distillation) -> Algorithm:
+    """A distilling algorithm from its hyperparameters and its objective."""
 
     def client_update(sent: Sent, state: ClientState, data: ClientData, rng: Randomness) -> ClientResult:
         student = state.adapter if hyper.local_start == "own" else sent.adapter
-        memory = teacher_memory(hyper.teacher, sent, state)
+        teacher = teacher_of(hyper.teacher, sent, state, data.examples)
+        loss = objective.with_teacher(teacher) if rng.round >= hyper.kd_from_round else CROSS_ENTROPY
         saved = {name: tensor for name, tensor in state.memory.items() if not name.startswith(INITIAL)}
         moments = saved if hyper.client_optimizer_state == "keep" else None
-        teacher = teacher_of(hyper.teacher, sent, state, data.examples)
-        distils = rng.round >= hyper.kd_from_round
-        fit = data.fit(student, rng, objective.with_teacher(teacher) if distils else CROSS_ENTROPY, moments=moments)
-        return ClientState(fit.adapter, fit.moments | memory), update_of(fit, data), fit.trace
+        own, update, trace = result_of(data.fit(student, rng, loss, moments=moments), data)
+        if hyper.teacher == "initial":
+            first = {INITIAL + name: tensor for name, tensor in initial_of(sent, state).items()}
+            own = replace(own, memory=own.memory | first)
+        return own, update, trace
 
-    return client_update
-
-
-def assemble(hyper: DistillationKnobs, objective: Distillation) -> Algorithm:
-    """A distilling algorithm from its hyperparameters and its objective."""
-    client_update, server_update = distilling(hyper, objective), averaging(hyper.aggregation)
-    if hyper.teacher != "others":
-        return Algorithm(client_update, server_update, evaluates="local", objective=objective)
-    counting = counting_examples(server_update)
-    return Algorithm(client_update, counting, evaluates="local", shares=send_with_total, objective=objective)
+    # The server's memory has the number of examples of its average, which the teacher `others` needs.
+    server_update = average_and_count if hyper.teacher == "others" else averaging(hyper.aggregation)
+    return Algorithm(
+        client_update,
+        server_update,
+        evaluates="local",
+        shares=lambda server: Sent(server.adapter, server.memory),
+        objective=objective,
+    )
 
 
 def build(hyper: Hyperparameters) -> Algorithm:
-    """The algorithm with these hyperparameters."""
     return assemble(hyper, Distillation(hyper.tau, hyper.weight, hyper.select, hyper.kd_direction))

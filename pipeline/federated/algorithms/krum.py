@@ -16,8 +16,7 @@ from torch import Tensor
 
 from pipeline.errors import QuorumError
 from pipeline.federated.algorithm import Algorithm, Knobs
-from pipeline.federated.algorithms.fedavg import client_update
-from pipeline.federated.algorithms.robust import Rule, aggregating
+from pipeline.federated.algorithms.robust import aggregating
 
 
 class Hyperparameters(Knobs):
@@ -25,27 +24,6 @@ class Hyperparameters(Knobs):
 
     faulty: int = Field(ge=0, description="f, the number of faulty clients to tolerate.")
     chosen: int = Field(default=1, ge=1, description="m, the number of updates to average.")
-
-
-def krum(faulty: int, chosen: int) -> Rule:
-    """The rule for f faulty clients and a mean of m updates.
-
-    Raises:
-        QuorumError: the rule received too few updates for f and m.
-    """
-
-    def rule(updates: Tensor, _server: Tensor, _examples: Tensor) -> Tensor:
-        count = len(updates)
-        if count < 2 * faulty + 3 or chosen > count - faulty - 2:
-            needed = max(2 * faulty + 3, chosen + faulty + 2)
-            raise QuorumError(
-                f"faulty: {faulty}, chosen: {chosen}: Krum needs {needed} clients in a round, and {count} answered; "
-                "lower them, or let more clients take part"
-            )
-        best = scores(updates, faulty).sort(stable=True).indices[:chosen]
-        return updates[best].mean(0)
-
-    return rule
 
 
 def scores(updates: Tensor, faulty: int) -> Tensor:
@@ -56,6 +34,16 @@ def scores(updates: Tensor, faulty: int) -> Tensor:
 
 
 def build(hyper: Hyperparameters) -> Algorithm:
-    """The algorithm with these hyperparameters."""
-    rule = krum(hyper.faulty, hyper.chosen)
-    return Algorithm(client_update, aggregating(rule), evaluates="server", stateful=False)
+    faulty, chosen = hyper.faulty, hyper.chosen
+    needed = max(2 * faulty + 3, chosen + faulty + 2)
+
+    def krum(updates: Tensor, _server: Tensor, _examples: Tensor) -> Tensor:
+        if len(updates) < needed:
+            raise QuorumError(
+                f"faulty: {faulty}, chosen: {chosen}: Krum needs {needed} clients in a round, and {len(updates)} "
+                "answered; lower them, or let more clients take part"
+            )
+        best = scores(updates, faulty).sort(stable=True).indices[:chosen]
+        return updates[best].mean(0)
+
+    return aggregating(krum)

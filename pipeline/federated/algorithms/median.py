@@ -13,12 +13,10 @@ from __future__ import annotations
 from torch import Tensor
 
 from pipeline.federated.algorithm import Algorithm, Knobs
-from pipeline.federated.algorithms.fedavg import client_update
 from pipeline.federated.algorithms.robust import aggregating
 
-
-class Hyperparameters(Knobs):
-    """There are none."""
+Hyperparameters = Knobs
+"""There are none."""
 
 
 def median(updates: Tensor, _server: Tensor, _examples: Tensor) -> Tensor:
@@ -29,5 +27,4 @@ def median(updates: Tensor, _server: Tensor, _examples: Tensor) -> Tensor:
 
 
 def build(_hyper: Hyperparameters) -> Algorithm:
-    """The algorithm with these hyperparameters."""
-    return Algorithm(client_update, aggregating(median), evaluates="server", stateful=False)
+    return aggregating(median)

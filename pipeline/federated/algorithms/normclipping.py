@@ -13,8 +13,7 @@ from pydantic import Field
 from torch import Tensor
 
 from pipeline.federated.algorithm import Algorithm, Knobs
-from pipeline.federated.algorithms.fedavg import client_update
-from pipeline.federated.algorithms.robust import Rule, aggregating
+from pipeline.federated.algorithms.robust import aggregating
 
 
 class Hyperparameters(Knobs):
@@ -23,19 +22,12 @@ class Hyperparameters(Knobs):
     max_norm: float = Field(gt=0, description="M, the largest Euclidean norm of a change, over all parameters.")
 
 
-def clipped(max_norm: float) -> Rule:
-    """The rule for a norm M."""
-
-    def rule(updates: Tensor, server: Tensor, examples: Tensor) -> Tensor:
+def build(hyper: Hyperparameters) -> Algorithm:
+    def clipped(updates: Tensor, server: Tensor, examples: Tensor) -> Tensor:
         changes = updates - server
-        factors = (max_norm / changes.norm(dim=1).clamp(min=max_norm))[:, None]
+        factors = (hyper.max_norm / changes.norm(dim=1).clamp(min=hyper.max_norm))[:, None]
         weights = (examples / examples.sum())[:, None]
         moved: Tensor = (weights * factors * changes).sum(0)
         return server + moved
 
-    return rule
-
-
-def build(hyper: Hyperparameters) -> Algorithm:
-    """The algorithm with these hyperparameters."""
-    return Algorithm(client_update, aggregating(clipped(hyper.max_norm)), evaluates="server", stateful=False)
+    return aggregating(clipped)

@@ -39,8 +39,8 @@ VARIATE = "variate."
 """The prefix of a control variate's tensors in a memory."""
 
 
-class Hyperparameters(Knobs):
-    """There are none."""
+Hyperparameters = Knobs
+"""There are none."""
 
 
 def variate_of(tensors: Mapping[str, Tensor], adapter: Adapter) -> Adapter:
@@ -81,12 +81,10 @@ def server_update(state: ServerState, updates: Iterable[Update], _context: Conte
     for update in updates:
         adapter.add(update.adapter, update.examples)
         moved.add(variate_of(update.memory, state.adapter), update.examples)
-    total = state.memory[TOTAL]
-    share, mean = moved.weight / int(total), moved.value()
+    share, mean = moved.weight / int(state.memory[TOTAL]), moved.value()
     variate = {name: c + share * mean[name] for name, c in variate_of(state.memory, state.adapter).items()}
-    return ServerState(adapter.value(), as_memory(variate) | {TOTAL: total})
+    return ServerState(adapter.value(), state.memory | as_memory(variate))
 
 
 def build(_hyper: Hyperparameters) -> Algorithm:
-    """The algorithm with these hyperparameters."""
     return Algorithm(client_update, server_update, evaluates="server", init=init, shares=shares)

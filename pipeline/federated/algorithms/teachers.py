@@ -8,13 +8,12 @@ other clients' adapters, the server's average without the client's own part:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import replace
+from collections.abc import Iterable
 from typing import Literal
 
 import torch
 
-from pipeline.federated.algorithm import ClientState, Context, Sent, ServerState, ServerUpdate, Update
+from pipeline.federated.algorithm import ClientState, Context, Sent, ServerState, Update, WeightedMean
 from pipeline.model.adapter import Adapter
 
 Teacher = Literal["server", "initial", "own", "others"]
@@ -31,8 +30,8 @@ def teacher_of(teacher: Teacher, sent: Sent, state: ClientState, examples: int) 
         return state.adapter
     if teacher == "initial":
         return initial_of(sent, state)
-    if teacher == "others":
-        return others_mean(sent.adapter, state.adapter, examples, sent.memory.get(TOTAL))
+    if teacher == "others" and TOTAL in sent.memory:
+        return others_mean(sent.adapter, state.adapter, examples / int(sent.memory[TOTAL]))
     return sent.adapter
 
 
@@ -41,42 +40,19 @@ def initial_of(sent: Sent, state: ClientState) -> Adapter:
     return {name: state.memory.get(INITIAL + name, tensor) for name, tensor in sent.adapter.items()}
 
 
-def teacher_memory(teacher: Teacher, sent: Sent, state: ClientState) -> Adapter:
-    """What a client stores for its next teachers."""
-    if teacher != "initial":
-        return {}
-    return {INITIAL + name: tensor for name, tensor in initial_of(sent, state).items()}
-
-
-def others_mean(server: Adapter, own: Adapter, examples: int, total: torch.Tensor | None) -> Adapter:
+def others_mean(server: Adapter, own: Adapter, share: float) -> Adapter:
     """(w − p_i w_i) / (1 − p_i): the server's average without the client's own part.
 
-    Before the first round, and for a single client, there are no others, and the result is the server's adapter.
+    A client with all examples (p_i = 1), or with none, has no others, and the result is the server's adapter.
     """
-    share = 0.0 if total is None else examples / int(total)
     if not 0 < share < 1:
         return server
     return {name: (w - share * own[name]) / (1 - share) for name, w in server.items()}
 
 
-def counting_examples(server_update: ServerUpdate) -> ServerUpdate:
-    """The same server's part of a round, which also stores the number of examples in the average."""
-
-    def counting(state: ServerState, updates: Iterable[Update], context: Context) -> ServerState:
-        total = 0
-
-        def counted() -> Iterator[Update]:
-            nonlocal total
-            for update in updates:
-                total += update.examples
-                yield update
-
-        renewed = server_update(state, counted(), context)
-        return replace(renewed, memory={TOTAL: torch.tensor(total)})
-
-    return counting
-
-
-def send_with_total(state: ServerState) -> Sent:
-    """Send the server's adapter and the number of examples in its average."""
-    return Sent(state.adapter, state.memory)
+def average_and_count(_state: ServerState, updates: Iterable[Update], _context: Context) -> ServerState:
+    """The server's part of a round: the weighted average, and the number of examples in it."""
+    mean = WeightedMean()
+    for update in updates:
+        mean.add(update.adapter, update.examples)
+    return ServerState(mean.value(), {TOTAL: torch.tensor(int(mean.weight))})

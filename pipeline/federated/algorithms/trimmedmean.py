@@ -14,8 +14,7 @@ from torch import Tensor
 
 from pipeline.errors import QuorumError
 from pipeline.federated.algorithm import Algorithm, Knobs
-from pipeline.federated.algorithms.fedavg import client_update
-from pipeline.federated.algorithms.robust import Rule, aggregating
+from pipeline.federated.algorithms.robust import aggregating
 
 
 class Hyperparameters(Knobs):
@@ -24,14 +23,10 @@ class Hyperparameters(Knobs):
     faulty: int = Field(ge=0, description="f, the number of faulty clients to tolerate.")
 
 
-def trimmed(faulty: int) -> Rule:
-    """The rule for f faulty clients.
+def build(hyper: Hyperparameters) -> Algorithm:
+    faulty = hyper.faulty
 
-    Raises:
-        QuorumError: the rule received 2f updates or fewer.
-    """
-
-    def rule(updates: Tensor, _server: Tensor, _examples: Tensor) -> Tensor:
+    def trimmed(updates: Tensor, _server: Tensor, _examples: Tensor) -> Tensor:
         count = len(updates)
         if count <= 2 * faulty:
             raise QuorumError(
@@ -40,9 +35,4 @@ def trimmed(faulty: int) -> Rule:
             )
         return updates.sort(dim=0).values[faulty : count - faulty].mean(0)
 
-    return rule
-
-
-def build(hyper: Hyperparameters) -> Algorithm:
-    """The algorithm with these hyperparameters."""
-    return Algorithm(client_update, aggregating(trimmed(hyper.faulty)), evaluates="server", stateful=False)
+    return aggregating(trimmed)

@@ -49,7 +49,7 @@ def at_a_node(folder: Path) -> None:
 
 def at_the_server(folder: Path) -> None:
     """Meet after a round is written, before the next one begins."""
-    from pipeline.federated.callbacks.checkpointing import Checkpointing
+    from pipeline.federated.callbacks import Checkpointing
     from pipeline.federation.flower import commands
 
     if (folder / "app").is_dir():

@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Iterator
 
-from pipeline.engines.wrapper import EngineWrapper
-from pipeline.errors import QuorumError
 from pipeline.federated.algorithm import Sent
 from pipeline.federated.engine import Arrival, Assignment, Engine, Failure
 from pipeline.federated.events import Event
 
 
-class Replayed(EngineWrapper):
+class Replayed:
     """An `Engine` that wraps another, and trains a client when its recorded answer is due.
 
     Args:
@@ -21,7 +19,8 @@ class Replayed(EngineWrapper):
     """
 
     def __init__(self, engine: Engine, events: Iterable[Event]) -> None:
-        super().__init__(engine)
+        self._engine = engine
+        self.trainers, self.scored, self.join, self.score = engine.trainers, engine.scored, engine.join, engine.score
         self._due = deque(event for event in events if event.kind in ("arrived", "missing"))
         self._pending: dict[str, Assignment] = {}
 
@@ -29,18 +28,9 @@ class Replayed(EngineWrapper):
         self._pending[name] = Assignment(name, sent, version, at)
 
     def arrivals(self) -> Iterator[Arrival | Failure]:
-        """See `Engine.arrivals`.
-
-        Raises:
-            QuorumError: an answer is due that has no assignment, so the record is of another training.
-        """
         while self._pending and self._due:
             event = self._due.popleft()
-            assignment = self._pending.pop(event.client, None)
-            if assignment is None:
-                raise QuorumError(
-                    f"round {event.round}: {event.client} has no assignment here; replay events with their own order"
-                )
+            assignment = self._pending.pop(event.client)
             if event.kind == "missing":
                 yield Failure(assignment.name, assignment.version, event.why, assignment.at)
                 continue

@@ -1,0 +1,128 @@
+"""Callbacks of a training: they run before, between and after its rounds, add figures to a round, and end the training.
+
+class Distance(Callback):
+    def begin(self, progress: Progress) -> None:
+        self.first = progress.server.adapter
+
+    def after_round(self, progress: Progress) -> Figures:
+        return {"distance": norm(change(progress.server.adapter, self.first))}
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from pipeline.federated.algorithm import Owner
+from pipeline.federated.checkpoint import save_progress
+from pipeline.federated.figures import Figures
+from pipeline.federated.history import OnRound, Round
+from pipeline.federated.state import Private, Progress
+from pipeline.model.adapter import write_adapter
+from pipeline.workspace import layout
+from pipeline.workspace.progress import say
+
+
+class Callback:
+    """What else happens in a training. The defaults do nothing.
+
+    `saves` says whether `after_round` saves the round. After such a callback, no other one may add figures.
+    """
+
+    saves: ClassVar[bool] = False
+
+    def begin(self, progress: Progress) -> None:
+        """Called once, before the first round that this process trains; a resumed training has progress by then."""
+
+    def is_over(self, progress: Progress) -> bool:
+        """Whether the training ends here. Called before every round, including the first."""
+        del progress
+        return False
+
+    def after_round(self, progress: Progress) -> Figures:
+        """Called with the progress after every round, which has the figures of the callbacks before this one.
+
+        Returns:
+            Figures to add to the history and to MLflow: `NAME` for one of the round, `CLIENT/NAME` for one of a client.
+        """
+        del progress
+        return {}
+
+    def end(self, progress: Progress) -> None:
+        """Called once, after the last round; not if the training fails."""
+
+
+@dataclass(frozen=True)
+class Stopping(Callback):
+    """End the training after a number of rounds, or when no model has improved for a while.
+
+    Attributes:
+        rounds: the largest number of rounds.
+        patience: rounds without an improved model after which the training ends, unless a client has yet to join.
+        joins: client -> the round in which it joins.
+    """
+
+    rounds: int
+    patience: int
+    joins: Mapping[str, int] = field(default_factory=dict)
+
+    def is_over(self, progress: Progress) -> bool:
+        waiting = any(number > progress.round for number in self.joins.values())
+        return progress.round >= self.rounds or (progress.stale >= self.patience and not waiting)
+
+
+@dataclass(frozen=True)
+class SavingRounds(Callback):
+    """Write each client's own adapter after a round, and the server's, to files of the training with this key.
+
+    A checkpoint has only the last and the best, and an audit needs the others. It must run before `Checkpointing`, so
+    that every round of a checkpoint has its models if the process is killed.
+    """
+
+    key: str
+    private: Private
+
+    def after_round(self, progress: Progress) -> Figures:
+        for name, state in self.private.states.items():
+            write_adapter(layout.round_adapter(self.key, progress.round, name), state.adapter)
+        write_adapter(layout.round_adapter(self.key, progress.round, "server"), progress.server.adapter)
+        return {}
+
+
+@dataclass(frozen=True)
+class Checkpointing(Callback):
+    """Save what the server and the clients of this process need to resume, under the key of the training."""
+
+    saves: ClassVar[bool] = True
+    key: str
+    private: Private
+
+    def after_round(self, progress: Progress) -> Figures:
+        save_progress(self.key, progress, self.private)
+        return {}
+
+
+@dataclass(frozen=True)
+class Reporting(Callback):
+    """Print one line per round, and pass the round's rows on.
+
+    Attributes:
+        label: begins each line.
+        owner: the model whose validation losses are printed.
+        on_round: receives the rows of each round.
+    """
+
+    label: str
+    owner: Owner
+    on_round: OnRound
+
+    def after_round(self, progress: Progress) -> Figures:
+        self.on_round(progress.last)
+        brief = [f"{row.client} {_trained(row)}, validation {row.loss_of(self.owner):.3f}" for row in progress.last]
+        say(f"{self.label}: round {progress.round}: " + "; ".join(brief))
+        return {}
+
+
+def _trained(row: Round) -> str:
+    return "was not selected" if row.train_loss is None else f"train {row.train_loss:.3f}"
