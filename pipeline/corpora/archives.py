@@ -72,8 +72,8 @@ class Archived:
         """Unpack the mirror's archive, which has our paths, or else the tarballs of the pinned commits.
 
         Raises:
-            QuorumError: an archive is out of reach, damaged or altered. Nothing is written if a member or a
-                link leads out of its archive.
+            QuorumError: an archive is out of reach, damaged or altered. Nothing is written if a member is
+                absolute, or if it or a link leads out of its archive.
         """
         if mirror is None:
             archives = [(ball.fetched(downloads), ball.paths) for ball in self.tarballs]
@@ -84,6 +84,8 @@ class Archived:
         for archive, _ in archives:
             with _opened(archive) as tar:
                 for member in tar:
+                    if member.name.startswith("/"):  # the filter would make it relative
+                        raise tarfile.AbsolutePathError(member)
                     tarfile.data_filter(member, str(into))
         for archive, paths in archives:
             with _opened(archive) as tar:

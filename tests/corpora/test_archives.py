@@ -87,6 +87,7 @@ def test_an_archive_that_cannot_be_used_is_named(
     ("name", "kind", "target"),
     [
         ("top/data/../../../../X.py", tarfile.REGTYPE, ""),
+        ("/top/data/one.txt", tarfile.REGTYPE, ""),
         ("top/data/link", tarfile.SYMTYPE, "../../../etc/passwd"),
         ("top/data/link", tarfile.SYMTYPE, "/etc/passwd"),
         ("top/data/link", tarfile.LNKTYPE, "../X.py"),
