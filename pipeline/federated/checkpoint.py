@@ -46,8 +46,7 @@ def load_progress(folder: Path, key: str) -> tuple[Progress, Private] | None:
         QuorumError: the checkpoint is damaged or of another order.
     """
     blobs = Blobs(folder)
-    text = blobs.state()
-    if text is None:
+    if (text := blobs.state()) is None:
         return None
     try:
         state = json.loads(text)

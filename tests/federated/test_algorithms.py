@@ -98,8 +98,7 @@ def test_averages_by_hand(rule: ServerUpdate, updates: list[Update], expected: f
 
 
 @pytest.mark.parametrize(
-    ("optimizer", "v"),
-    [("adam", 0.99e-6 + 0.01 * 9), ("yogi", 1e-6 + 0.01 * 9), ("adagrad", 1e-6 + 9)],
+    ("optimizer", "v"), [("adam", 0.99e-6 + 0.01 * 9), ("yogi", 1e-6 + 0.01 * 9), ("adagrad", 1e-6 + 9)]
 )
 def test_fedopt_takes_the_optimizers_step(optimizer: fedopt.ServerOptimizer, v: float) -> None:
     """w = 1, clients 3 and 5: Δ = 3, m = 0.1 · 3, v from v₀ = ε² = 1e-6; w + η m / (√v + ε) with η = 0.1."""

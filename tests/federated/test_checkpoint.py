@@ -45,10 +45,7 @@ INITIALLY_TAUGHT = {"tau": "q0.5", "lambda": 0.2, "teacher": "initial", "client_
 RESUMED: dict[str, tuple[Algorithm, dict[str, Any]]] = {
     "selective": (select(MIDDLE), {}),
     "variates and a selection": (build("SCAFFOLD"), {"clients_per_round": 1}),
-    "server moments and a late client": (
-        build("AdaFedOPT", server_learning_rate=0.01),
-        {"joins": {"B": 2}},
-    ),
+    "server moments and a late client": (build("AdaFedOPT", server_learning_rate=0.01), {"joins": {"B": 2}}),
     "client moments": (build("AdaFedAvg", client_optimizer_state="keep"), {}),
     "first adapter": (build("AdaFedSelectKD", **INITIALLY_TAUGHT), {}),
 }
