@@ -11,7 +11,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from pipeline.federated.algorithm import ClientState, Sent, ServerState
-from pipeline.federated.blobs import Blobs, Get
+from pipeline.federated.blobs import Blobs
 from pipeline.federated.client_store import ClientStore
 from pipeline.federated.engine import Assignment
 from pipeline.federated.events import Event
@@ -54,16 +54,16 @@ def load_progress(folder: Path, key: str) -> tuple[Progress, Private] | None:
             raise blobs.damaged("a checkpoint of another order")
         for name in _blobs_of(state):
             blobs.read(name)
-        return _progress_from(state, blobs.get), private_from(state["private"], blobs)
+        return _progress_from(state, blobs), private_from(state["private"], blobs)
     except (KeyError, TypeError, ValueError) as error:
         raise blobs.damaged(f"damaged checkpoint ({error!r})") from None
 
 
-def _progress_from(state: Json, get: Get) -> Progress:
-    adapter, memory = map(get, state["server"])
+def _progress_from(state: Json, blobs: Blobs) -> Progress:
+    get = blobs.get
     return Progress(
         round=state["round"],
-        server=ServerState(adapter, memory),
+        server=ServerState(*map(get, state["server"])),
         least=state["least"],
         stale=state["stale"],
         history=tuple(Round(**row) for row in state["history"]),
