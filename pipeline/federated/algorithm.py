@@ -226,7 +226,6 @@ class Algorithm:
 
     @property
     def communicates(self) -> bool:
-        """Whether clients send anything to the server."""
         return self.sends != "nothing"
 
 

@@ -61,9 +61,10 @@ def load_progress(folder: Path, key: str) -> tuple[Progress, Private] | None:
 
 def _progress_from(state: Json, blobs: Blobs) -> Progress:
     get = blobs.get
+    adapter, memory = map(get, state["server"])
     return Progress(
         round=state["round"],
-        server=ServerState(*map(get, state["server"])),
+        server=ServerState(adapter, memory),
         least=state["least"],
         stale=state["stale"],
         history=tuple(Round(**row) for row in state["history"]),
