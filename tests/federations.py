@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ from conftest import make_backbone
 
 from pipeline.engines.in_process import InProcess
 from pipeline.federated.algorithm import Algorithm, ClientState
-from pipeline.federated.algorithms import centralized, fedavg, fedkd, fedselectkd, single
+from pipeline.federated.algorithms import ALGORITHMS
 from pipeline.federated.blobs import Blobs
 from pipeline.federated.callbacks import Callback, Checkpointing, Stopping
 from pipeline.federated.local import LocalClientData
@@ -31,18 +32,24 @@ MIDDLE = 4.92
 KEY = "key"
 """The key of every training's checkpoint."""
 
-SINGLE = single.build(single.Hyperparameters())
-CENTRALIZED = centralized.build(centralized.Hyperparameters())
-FEDAVG = fedavg.build(fedavg.Hyperparameters())
+
+def build(method: str, **knobs: Any) -> Algorithm:
+    """An algorithm by its method's name, with its hyperparameters."""
+    module = import_module(ALGORITHMS[method])
+    return module.build(module.Hyperparameters.model_validate(knobs))  # type: ignore[no-any-return]
+
+
+SINGLE = build("AdaSingle")
+CENTRALIZED = build("AdaCentralized")
+FEDAVG = build("AdaFedAvg")
 
 
 def select(tau: float | str, weight: float = 0.2, local_start: Any = "own") -> Algorithm:
-    knobs = {"tau": tau, "lambda": weight, "local_start": local_start}
-    return fedselectkd.build(fedselectkd.Hyperparameters.model_validate(knobs))
+    return build("AdaFedSelectKD", tau=tau, weight=weight, local_start=local_start)
 
 
 def kd(weight: float = 0.2, local_start: Any = "own") -> Algorithm:
-    return fedkd.build(fedkd.Hyperparameters(weight=weight, local_start=local_start))
+    return build("AdaFedKD", weight=weight, local_start=local_start)
 
 
 def train(

@@ -8,13 +8,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from federations import INITIAL, same, select
+from federations import INITIAL, build, same, select
 
 from pipeline.engines.messages import Facts, Reply, Request
 from pipeline.engines.node import Node
 from pipeline.engines.remote import Delivered, Remote, Undelivered, handshake
 from pipeline.federated.algorithm import Algorithm
-from pipeline.federated.algorithms import ditto, fedavg, fedkd, fedprox, scaffold
 from pipeline.federated.callbacks import Stopping
 from pipeline.federated.figures import Figures
 from pipeline.federated.history import Round
@@ -30,11 +29,11 @@ FACTS = Facts(
 )  # fmt: skip
 
 ALGORITHMS: dict[str, Algorithm] = {
-    "fedavg": fedavg.build(fedavg.Hyperparameters()),
-    "fedprox": fedprox.build(fedprox.Hyperparameters(mu=0.1)),
-    "scaffold": scaffold.build(scaffold.Hyperparameters()),
-    "ditto": ditto.build(ditto.Hyperparameters(mu=0.1)),
-    "fedkd": fedkd.build(fedkd.Hyperparameters(weight=0.2, local_start="server")),
+    "fedavg": build("AdaFedAvg"),
+    "fedprox": build("AdaFedProx", mu=0.1),
+    "scaffold": build("SCAFFOLD"),
+    "ditto": build("Ditto", mu=0.1),
+    "fedkd": build("AdaFedKD", weight=0.2, local_start="server"),
     "fedselectkd, own": select(4.92, local_start="own"),
     "fedselectkd, server": select(4.92, local_start="server"),
     "fedselectkd, a quantile": select("q0.5", local_start="server"),

@@ -10,17 +10,19 @@ import hashlib
 import heapq
 import itertools
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from statistics import NormalDist
 from typing import Literal
 
-from pipeline.engines.poisons import poisoned
+import torch
+
 from pipeline.errors import QuorumError
 from pipeline.federated.algorithm import ClientSends, Sent
 from pipeline.federated.engine import Arrival, Assignment, Engine, Failure
-from pipeline.federated.faults import Faults
+from pipeline.federated.faults import Faults, Poison
 from pipeline.federated.wire import DAMAGED
+from pipeline.model.adapter import Adapter
 
 Fate = Literal["answers", "never begins", "stops while training", "its answer is lost", "is too late", "is cut off"]
 
@@ -39,8 +41,6 @@ class Faulty:
     """An `Engine` that wraps another, and injects faults into its clients' answers.
 
     Args:
-        engine: trains the clients that do not fail before.
-        faults: which faults, and how long clients take.
         deadline: seconds after which the server stops waiting for an answer; None: it waits for every answer.
         seed: determines faults and durations.
         sends: what clients send, which a `reversed` update needs to know.
@@ -132,3 +132,48 @@ class Faulty:
         """A uniform random number in (0, 1), by name."""
         digest = hashlib.sha256(f"{self._seed}/faults/{name}".encode()).digest()
         return (int.from_bytes(digest[:6], "big") + 0.5) / 2**48
+
+
+Corruption = Callable[[Adapter], Adapter]
+"""What a client sends -> what arrives."""
+
+
+def poisoned(arrival: Arrival, kind: Poison, origin: Adapter, strength: float) -> Arrival:
+    """The same answer, corrupted; `origin` is the adapter that the client was sent, empty if it sends a change."""
+    if kind == "foreign":
+        return replace(arrival, job=f"not {arrival.job}")
+    adapter = arrival.update.adapter
+    found = _reversed(adapter, origin, strength) if kind == "reversed" else CORRUPTIONS[kind](adapter)
+    return replace(arrival, update=replace(arrival.update, adapter=found))
+
+
+def _reversed(adapter: Adapter, origin: Adapter, strength: float) -> Adapter:
+    """The change in the other direction, and `strength` times as long."""
+    start = origin or {name: torch.zeros_like(tensor) for name, tensor in adapter.items()}
+    return {name: start[name] - strength * (tensor - start[name]) for name, tensor in adapter.items()}
+
+
+def _with_number(value: float) -> Corruption:
+    """Replace one number of the first tensor."""
+
+    def corrupt(adapter: Adapter) -> Adapter:
+        first = min(adapter)
+        changed = adapter[first].clone()
+        changed.view(-1)[0] = value
+        return {**adapter, first: changed}
+
+    return corrupt
+
+
+def _with_shape(adapter: Adapter) -> Adapter:
+    first = min(adapter)
+    return {**adapter, first: torch.cat([adapter[first].flatten(), torch.zeros(1)])}
+
+
+CORRUPTIONS: dict[Poison, Corruption] = {
+    "nan": _with_number(math.nan),
+    "inf": _with_number(math.inf),
+    "huge": _with_number(1e30),
+    "shape": _with_shape,
+    "names": lambda adapter: {f"other.{name}": tensor for name, tensor in adapter.items()},
+}

@@ -28,11 +28,8 @@ class InProcess:
     """An `Engine` whose clients train in this process.
 
     Args:
-        algorithm: what a client does in a round.
         trained: the clients that train.
         evaluated: the clients that are scored, each on its own validation examples.
-        private: what clients store.
-        seed: determines the clients' random numbers.
         trained_by: scored client -> the client that trains its own model; itself if it has no entry.
         job: the training's name, which every answer repeats.
     """

@@ -45,9 +45,7 @@ class Facts(Record):
         precision: the number format of the frozen layers.
         threads: the number of threads that torch uses.
         weight: the number of examples that each one represents in an average.
-        train: the number of training examples.
-        val: the number of validation examples.
-        test: the number of test examples.
+        train, val, test: the numbers of examples.
         data: a hash of the examples, as a record of what was trained on; empty for a server.
     """
 
@@ -68,9 +66,6 @@ class Request(Record):
     """The header of a server's request.
 
     Attributes:
-        kind: what to do.
-        job: the training's name.
-        round: the round's number.
         nonce: identifies the request; the reply repeats it.
         began: a hash of the server's model at the start of the round.
         unknown: whether to compute the validation loss of that model, too.
@@ -91,8 +86,6 @@ class Reply(Record):
         kind: as in the request, like `job`, `round` and `nonce`.
         error: the error's code; None if there is no error.
         examples: the client's weight in averages.
-        steps: the number of optimizer steps.
-        seconds: the duration of the training.
         loss: the mean training loss in nats per token.
         figures: declared means over all tokens, by name, in a reply to `train`.
         local: the validation loss of the client's own model, in nats per token.
@@ -133,11 +126,6 @@ def parsed(kind: type[Header], text: str) -> Header:
     except ValidationError as error:
         found = first_problem(error)
         raise QuorumError(f"message: not a {kind.__name__}: {found}; both ends need one version") from None
-
-
-def matches(reply: Reply, request: Request) -> bool:
-    """Whether a reply has the kind, job and round of a request."""
-    return (reply.kind, reply.job, reply.round) == (request.kind, request.job, request.round)
 
 
 def implausible(reply: Reply, facts: Facts | None) -> str | None:

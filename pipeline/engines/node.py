@@ -46,14 +46,9 @@ class Node:
     """Answers the requests of a server for one client.
 
     Args:
-        name: the client's name.
         order: the hash of the training's order, with which the name of a job begins.
-        algorithm: what the client does in a round.
-        data: the client's examples.
         initial: the first adapter of the training.
         folder: for state and answers, with a folder per job.
-        seed: determines the client's random numbers.
-        facts: the organisation's facts, for the server to compare.
         finish: called at the end of the training.
     """
 

@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
-from pipeline.engines.messages import ERRORS, Facts, Reply, Request, RequestKind, digest, implausible, matches, parsed
+from pipeline.engines.messages import ERRORS, Facts, Reply, Request, RequestKind, digest, implausible, parsed
 from pipeline.errors import QuorumError
 from pipeline.federated.algorithm import Sent, Update
 from pipeline.federated.engine import Arrival, Failure, Losses, Report
@@ -74,14 +74,7 @@ class Outcome(NamedTuple):
 
 
 class Remote:
-    """An `Engine` whose clients are nodes on other machines.
-
-    Args:
-        link: carries messages.
-        facts: node -> its facts.
-        rules: deadlines, repeats and pauses.
-        job: the training's name.
-    """
+    """An `Engine` whose clients are nodes on other machines; `facts` are theirs, by name."""
 
     def __init__(self, link: Link, facts: Mapping[str, Facts], rules: Tolerance, *, job: str) -> None:
         self._link, self._facts, self._rules, self._job = link, facts, rules, job
@@ -143,16 +136,9 @@ class Remote:
         """Send a request to each of these nodes, and repeat it to those that fail, as often as the rules allow.
 
         Args:
-            names: the nodes.
-            kind: what they do.
-            version: the round.
             body: the body for all nodes, or one per node.
-            began: see `Request`.
             unknown: the nodes that also score the model that the round began with.
             lenient: leave out nodes that fail each time.
-
-        Returns:
-            Node -> its reply.
 
         Raises:
             QuorumError: a node failed each time, and `lenient` is False.
@@ -218,7 +204,8 @@ class Remote:
         except QuorumError as error:
             return Outcome(None, Failure(message.name, 0, str(error), final=False))
         to = self._open.get(reply.nonce)
-        if to is None or to.name != message.name or not matches(reply, to.request):
+        wanted = to and (to.name, to.request.kind, to.request.job, to.request.round)
+        if to is None or wanted != (message.name, reply.kind, reply.job, reply.round):
             return Outcome(None, Failure(message.name, reply.round, UNREQUESTED, final=False))
         why = ERRORS[reply.error] if reply.error is not None else implausible(reply, self._facts.get(to.name))
         if why is not None:
@@ -258,10 +245,7 @@ def _arrival(outcome: Outcome) -> Arrival | Failure:
 
 
 def handshake(link: Link, names: Sequence[str], job: str, own: Facts) -> dict[str, Facts]:
-    """Request the facts of these nodes, all of which must answer, and compare them with `own`, the server's.
-
-    Returns:
-        Node -> its facts.
+    """The facts of these nodes, all of which must answer, compared with `own`, the server's.
 
     Raises:
         QuorumError: a fact that results depend on differs; the message has its name and both values.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
@@ -30,14 +31,13 @@ def aggregate(
     cosine = MeanCosine(state.adapter if algorithm.sends == "adapter" else {})
     arriving = cosine.watch(updates) if algorithm.communicates else iter(updates)
     renewed = algorithm.server_update(state, arriving, context)
-    for _ in arriving:
-        pass
+    deque(arriving, maxlen=0)
     figures = dict(renewed.figures)
     if algorithm.communicates:
         figures[UPDATE_NORM] = norm(change(renewed.adapter, state.adapter))
         if (mean := cosine.value()) is not None:
             figures[CLIENT_COSINE] = mean
-    return (replace(renewed, figures={}) if renewed.figures else renewed), figures
+    return replace(renewed, figures={}), figures
 
 
 class MeanCosine:
@@ -55,7 +55,6 @@ class MeanCosine:
         self._sums: dict[str, Tensor] = {}
 
     def watch(self, updates: Iterable[Update]) -> Iterator[Update]:
-        """Yield the same updates, and add the change of each of them."""
         for update in updates:
             moved = change(update.adapter, self._start)
             if length := norm(moved):

@@ -23,7 +23,7 @@ from torch import Tensor
 from pipeline.federated.figures import Declared, Figures
 from pipeline.federated.objectives.cross_entropy import CROSS_ENTROPY
 from pipeline.federated.objectives.objective import Objective
-from pipeline.federated.randomness import Randomness, generator
+from pipeline.federated.randomness import Randomness
 from pipeline.model.adapter import Adapter
 
 Owner = Literal["local", "server"]
@@ -75,8 +75,6 @@ class Trace:
 
     Attributes:
         loss: the mean training loss, in the objective's units (nats per token).
-        steps: the number of optimizer steps.
-        seconds: the duration.
         figures: means over all training items, by name; see `Algorithm.declared`.
         masks: boolean (local epochs, items), by name, in the order of the client's examples. Masks never leave the
             client.
@@ -124,10 +122,6 @@ class Context:
     seed: int
     round: int
 
-    def generator(self) -> torch.Generator:
-        """A random generator for the server, which depends on (seed, round) alone."""
-        return generator(f"{self.seed}/server/{self.round}")
-
 
 class ClientData(Protocol):
     """A client's examples, as an algorithm sees them."""
@@ -173,8 +167,6 @@ class Algorithm:
     """An algorithm with its hyperparameters filled in.
 
     Attributes:
-        client_update: the client's part of a round.
-        server_update: the server's part of a round.
         evaluates: the model that the method's row of a table is about.
         init: (initial adapter, examples of all clients) -> the server's first state.
         shares: the server's state -> what it sends to its clients.
@@ -234,7 +226,6 @@ class Algorithm:
 
     @property
     def communicates(self) -> bool:
-        """Whether clients send anything to the server."""
         return self.sends != "nothing"
 
 
@@ -250,7 +241,6 @@ class WeightedMean:
         self._types: dict[str, torch.dtype] = {}
 
     def add(self, adapter: Adapter, weight: float) -> None:
-        """Add one adapter with its weight n_i."""
         self.weight += weight
         for name, tensor in adapter.items():
             # In place, to write a large model once instead of four times.
@@ -272,7 +262,7 @@ class WeightedMean:
 
 
 def weighted_average(weighted: Iterable[tuple[Adapter, float]]) -> Adapter:
-    """The mean of adapters w_i with weights n_i."""
+    """The mean of adapters w_i with weights n_i; see `WeightedMean`."""
     mean = WeightedMean()
     for adapter, weight in weighted:
         mean.add(adapter, weight)

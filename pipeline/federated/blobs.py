@@ -12,7 +12,7 @@ import hashlib
 import sqlite3
 import sys
 from collections import deque
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import cached_property
 from pathlib import Path
@@ -21,9 +21,6 @@ from torch import Tensor
 
 from pipeline.errors import QuorumError
 from pipeline.model.adapter import pack, unpack
-
-Get = Callable[[str], dict[str, Tensor]]
-"""The name of a blob -> its tensors."""
 
 FILE = "checkpoint.sqlite"
 RECENT = 4

@@ -105,13 +105,7 @@ class Checkpointing(Callback):
 
 @dataclass(frozen=True)
 class Reporting(Callback):
-    """Print one line per round, and pass the round's rows on.
-
-    Attributes:
-        label: begins each line.
-        owner: the model whose validation losses are printed.
-        on_round: receives the rows of each round.
-    """
+    """Print one line per round, with the validation losses of the `owner`'s model, and pass the round's rows on."""
 
     label: str
     owner: Owner

@@ -11,7 +11,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from pipeline.federated.algorithm import ClientState, Sent, ServerState
-from pipeline.federated.blobs import Blobs, Get
+from pipeline.federated.blobs import Blobs
 from pipeline.federated.client_store import ClientStore
 from pipeline.federated.engine import Assignment
 from pipeline.federated.events import Event
@@ -46,8 +46,7 @@ def load_progress(folder: Path, key: str) -> tuple[Progress, Private] | None:
         QuorumError: the checkpoint is damaged or of another order.
     """
     blobs = Blobs(folder)
-    text = blobs.state()
-    if text is None:
+    if (text := blobs.state()) is None:
         return None
     try:
         state = json.loads(text)
@@ -55,12 +54,13 @@ def load_progress(folder: Path, key: str) -> tuple[Progress, Private] | None:
             raise blobs.damaged("a checkpoint of another order")
         for name in _blobs_of(state):
             blobs.read(name)
-        return _progress_from(state, blobs.get), private_from(state["private"], blobs)
+        return _progress_from(state, blobs), private_from(state["private"], blobs)
     except (KeyError, TypeError, ValueError) as error:
         raise blobs.damaged(f"damaged checkpoint ({error!r})") from None
 
 
-def _progress_from(state: Json, get: Get) -> Progress:
+def _progress_from(state: Json, blobs: Blobs) -> Progress:
+    get = blobs.get
     adapter, memory = map(get, state["server"])
     return Progress(
         round=state["round"],

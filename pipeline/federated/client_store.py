@@ -21,7 +21,6 @@ class ClientStore(MutableMapping[str, T], Generic[T]):
     for each of its dicts of tensors.
 
     Args:
-        blobs: where tensors are written.
         kind: the values' class, a dataclass of numbers and dicts of tensors.
         records: the records of clients whose values are in blobs already.
         in_memory: the number of values in memory at once.

@@ -26,11 +26,6 @@ class UpdateCollector:
     """Collects one round's updates.
 
     Attributes:
-        engine: runs the clients.
-        algorithm: what clients send, and which figures they may report.
-        rules: what to do if updates are missing or bad.
-        job: the training's name.
-        round: the round's number.
         sent: what the server sends to this round's clients.
         pending: client -> its outstanding assignment, of this round and, with a buffer, of earlier ones.
         clock: seconds since the training began.

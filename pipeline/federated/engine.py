@@ -41,16 +41,10 @@ class Assignment:
 
 @dataclass(frozen=True)
 class Arrival:
-    """A client's answer to an assignment.
+    """A client's answer to an assignment: the update that it sends in a round (`version`), and its measurements.
 
-    Attributes:
-        name: the client.
-        update: what it sends.
-        version: the round of the assignment.
-        report: its measurements.
-        at: seconds since the training began, on the engine's clock. An engine without a clock repeats the
-            assignment's time.
-        job: the name of the training that it belongs to.
+    `at` is in seconds since the training began, on the engine's clock; an engine without a clock repeats the
+    assignment's time. `job` is the name of the training that the answer belongs to.
     """
 
     name: str

@@ -10,14 +10,9 @@ EventKind = Literal["arrived", "missing", "refused", "repeated", "skipped"]
 
 @dataclass(frozen=True)
 class Event:
-    """A row of events.csv.
+    """A row of events.csv: what happened to a client's update, or to a round (`client` is empty), and why.
 
-    Attributes:
-        round: the round's number.
-        client: the client's name; empty if the event concerns the round.
-        kind: what happened.
-        why: the reason, in a few words.
-        at: seconds since the training began, on the engine's clock.
+    `at` is in seconds since the training began, on the engine's clock.
     """
 
     round: int

@@ -35,7 +35,6 @@ def backward_through_head(
         head: frozen, hidden states -> fp32 logits; see `Head`.
         hidden: the student's hidden states (tokens, width), with their graph.
         targets: (tokens,), without padding.
-        objective: the loss.
         teacher: the teacher's hidden states (tokens, width), if the objective has a teacher.
         extras: further inputs of the objective, each (tokens,); see `Objective.extras`.
 

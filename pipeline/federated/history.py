@@ -22,17 +22,13 @@ class Round:
     Losses are in nats per token. A value is None if the method has no such model, or if the client did not train.
 
     Attributes:
-        seed: the training's seed.
-        round: the round's number, from 1.
-        client: the client's name.
+        round: from 1.
         train_loss: the mean loss while training.
         validation_loss: the validation loss of the model that the run's row of a table is about (see `judged`).
         local_validation_loss: the validation loss of the client's own model after the round.
         server_validation_loss: the validation loss of the server's model after the round.
         sent_validation_loss: the validation loss of the server's model before the round.
-        steps: the number of optimizer steps.
-        bytes_down: bytes received from the server.
-        bytes_up: bytes sent to the server.
+        bytes_down: received from the server, like `bytes_up`, sent to it.
         best: whether this is the client's best round (see `judged`).
         seconds: the duration of the client's training.
         figures: further columns: the client's figures, and the server's, which begin with `server/`.

@@ -18,12 +18,7 @@ def refusal(
 ) -> str | None:
     """Why an answer is refused, in a few words that quote only names of it; None if it is good.
 
-    Args:
-        arrival: the answer.
-        assignment: its client's outstanding assignment, if there is one.
-        job: the training's name.
-        algorithm: says what clients send, and which figures they may report.
-        largest_change: see `Tolerance`.
+    `assignment` is its client's outstanding one; `largest_change` is that of `Tolerance`.
     """
     if arrival.job != job:
         return "is of another training"

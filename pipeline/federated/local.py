@@ -30,11 +30,6 @@ class LocalClientData:
     """The examples of one client; implements `ClientData` for algorithms and `ClientExamples` for objectives.
 
     Args:
-        train: the training examples.
-        val: the validation examples.
-        backbone: the frozen weights and the head.
-        load: keys -> prefixes, on the device that trains.
-        training: the hyperparameters of local training.
         advance: called after each batch with its number of examples.
         weight: the number of examples that each one represents, if they are a sample of the client's.
     """
@@ -88,7 +83,8 @@ class LocalClientData:
                 losses = self._backward(student, chosen, objective, teacher, rng, record.steps)
                 total = float(losses.loss.sum())
                 _check_finite("loss", total, rng, record.steps)
-                _add_to_gradients(student, pull)
+                if pull is not None:
+                    _add_to_gradients(student, pull)
                 norm = torch.nn.utils.clip_grad_norm_(student.values(), self._training.clip_norm)
                 _check_finite("norm of the gradient", float(norm), rng, record.steps)
                 optimizer.step()
@@ -228,11 +224,8 @@ def _check_finite(what: str, value: float, rng: Randomness, steps: int) -> None:
         )
 
 
-def _add_to_gradients(student: Adapter, pull: Pull | None) -> None:
-    if pull is None:
-        return
-    with torch.no_grad():
-        for name, term in pull(student).items():
-            gradient = student[name].grad
-            if gradient is not None:
-                gradient.add_(term)
+@torch.no_grad()
+def _add_to_gradients(student: Adapter, pull: Pull) -> None:
+    for name, term in pull(student).items():
+        if (gradient := student[name].grad) is not None:
+            gradient.add_(term)

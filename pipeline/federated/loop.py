@@ -12,7 +12,7 @@ from pipeline.federated.aggregate import aggregate
 from pipeline.federated.algorithm import Algorithm, Context, Owner, ServerState
 from pipeline.federated.callbacks import Callback
 from pipeline.federated.collector import TooFewUpdatesError, UpdateCollector
-from pipeline.federated.engine import Engine, Losses, Report
+from pipeline.federated.engine import Engine, Report
 from pipeline.federated.events import Event
 from pipeline.federated.figures import Figures
 from pipeline.federated.history import CLOCK, Round
@@ -70,13 +70,8 @@ def run_rounds(
     """Train until a callback ends the training. Callbacks are called in the given order; see `Callback`.
 
     Args:
-        algorithm: what clients and server do in a round.
-        engine: runs the clients.
         progress: where to begin: `initial_progress`, or a checkpoint.
-        participation: which clients take part in which rounds.
-        callbacks: what else happens between rounds.
-        seed: determines the selection of clients and the server's random numbers.
-        rules: what the server does if updates are missing or bad.
+        seed: determines the selection of clients.
         job: the training's name; updates of another training are refused.
 
     Raises:
@@ -140,8 +135,16 @@ def _one_round(
         trainer = engine.scored[name]
         report = answers.reports.get(trainer) if trainer in engine.trainers else _combined(answers.reports.values())
         sent_loss = losses[name].began if name in unknown else known.get(name)
-        row = Round(seed, number, name, figures={CLOCK: answers.clock} if answers.clock else {})
-        rows.append(_measured(row, report, losses[name], sent_loss))
+        row = Round(
+            seed,
+            number,
+            name,
+            local_validation_loss=losses[name].local,
+            server_validation_loss=losses[name].server,
+            sent_validation_loss=sent_loss,
+            figures={CLOCK: answers.clock} if answers.clock else {},
+        )
+        rows.append(row if report is None else _with_training(row, report))
     least, stale = _improved(progress, rows, algorithm)
     after = Progress(
         number,
@@ -203,16 +206,8 @@ def _combined(reports: Collection[Report]) -> Report | None:
     )
 
 
-def _measured(row: Round, report: Report | None, losses: Losses, sent_loss: float | None) -> Round:
-    """One client's row of history. A client that did not train has no training loss, steps or bytes."""
-    row = replace(
-        row,
-        local_validation_loss=losses.local,
-        server_validation_loss=losses.server,
-        sent_validation_loss=sent_loss,
-    )
-    if report is None:
-        return row
+def _with_training(row: Round, report: Report) -> Round:
+    """A client's row with what it reports of its training."""
     counts = {name: getattr(report, name) for name in ("steps", "seconds", "bytes_down", "bytes_up")}
     return replace(row, train_loss=report.loss, figures={**report.figures, **row.figures}, **counts)
 

@@ -25,8 +25,7 @@ class LocalTraining:
     Attributes:
         learning_rate: the largest learning rate of the round.
         weight_decay: AdamW's decoupled weight decay, on matrices alone.
-        batch_size: examples per batch; a last batch of fewer than 4 joins the one before.
-        local_epochs: passes over the client's examples per round.
+        batch_size: a last batch of fewer than 4 examples joins the one before.
         clip_norm: the largest norm of the gradient over all tensors.
         optimizer: `adamw`, or `sgd` without momentum and weight decay.
         schedule: `constant`, or `linear`: the rate grows for 6% of the round's steps, then falls to 0.

@@ -18,20 +18,12 @@ class Randomness:
 
     def generator(self, purpose: object) -> torch.Generator:
         """A random generator for this client, round and purpose."""
-        return generator(f"{self.seed}/{self.client}/{self.round}/{purpose}")
+        return torch.Generator().manual_seed(self.number(purpose))
 
     def number(self, purpose: object) -> int:
         """A random integer below 2⁵⁶ for this client, round and purpose."""
-        return _number(f"{self.seed}/{self.client}/{self.round}/{purpose}")
-
-
-def generator(name: str) -> torch.Generator:
-    """A random generator, seeded by a name."""
-    return torch.Generator().manual_seed(_number(name))
-
-
-def _number(name: str) -> int:
-    return int.from_bytes(hashlib.sha256(name.encode()).digest()[:7], "big")
+        name = f"{self.seed}/{self.client}/{self.round}/{purpose}"
+        return int.from_bytes(hashlib.sha256(name.encode()).digest()[:7], "big")
 
 
 def batch_order(rng: Randomness, epoch: int, count: int) -> list[int]:

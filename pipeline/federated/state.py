@@ -23,10 +23,8 @@ class Progress:
 
     Attributes:
         round: the last finished round; 0 before the first.
-        server: the server's state.
         least: the least validation loss so far of each client and model that tables may show, as in `Academic/local`.
         stale: the number of rounds since one of them last fell.
-        history: a row per client and round.
         events: missing, refused and repeated updates.
         pending: assignments of earlier rounds whose answers a buffer still takes.
         clock: seconds since the training began, if the engine has a clock.

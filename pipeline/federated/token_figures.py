@@ -60,5 +60,5 @@ def token_cross_entropy(
 
 
 def token_entropies(backbone: BackboneWithHead, load: Load, entries: Sequence[Entry], adapter: Adapter) -> list[Tensor]:
-    """The entropy of the prediction of every target token in nats: a tensor (T_i,) per example."""
+    """The entropy of every prediction in nats: a tensor (T_i,) per example."""
     return token_cross_entropy(backbone, load, entries, adapter, entropies_through_head)

@@ -25,8 +25,7 @@ class Tolerance(Record):
         description="Seconds between a failure and the next assignment, for instance to free a full disk.",
     )
     without_quorum: Literal["stop", "skip"] = Field(
-        default="stop",
-        description="What follows if there are still fewer: stop the training, or skip the round.",
+        default="stop", description="What follows if there are still fewer: stop the training, or skip the round."
     )
     deadline: float | None = Field(
         default=None, gt=0, description="Seconds from the assignment, after which an answer is late. None: no limit."

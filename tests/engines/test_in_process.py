@@ -52,14 +52,6 @@ def test_answers_arrive_in_the_order_of_assignments() -> None:
     assert list(made.arrivals()) == []
 
 
-def test_a_client_can_be_assigned_while_others_answer() -> None:
-    made = engine(FEDAVG, A=4.0, B=8.0)
-    arrivals = answers(made, "A", 0.0)
-    assert next(arrivals).name == "A"
-    made.submit("B", Sent(one(0.0)), 1)
-    assert [arrival.name for arrival in arrivals] == ["B"]
-
-
 class Backwards(InProcess):
     """The last assignment is answered first."""
 
@@ -82,12 +74,6 @@ def test_an_update_arrives_before_the_next_client_trains() -> None:
     made = engine(FEDAVG, A=4.0, B=8.0)
     next(collected(made, ["A", "B"]))
     assert [number(made.private.states[name].adapter) for name in "AB"] == [2.0, 0.0]
-
-
-def test_clients_train_even_if_the_server_reads_no_updates() -> None:
-    made = engine(SINGLE, A=4.0, B=8.0)
-    run(SINGLE, made)
-    assert [number(made.private.states[name].adapter) for name in "AB"] == [2.0, 4.0]
 
 
 class Counted(dict[str, Halfway]):
@@ -144,14 +130,6 @@ def test_a_clients_state_and_masks_are_stored() -> None:
     assert masks == {"A/odd/1": [[True, False]], "A/odd/2": [[False, False]]}
 
 
-def test_a_late_client_begins_with_the_adapter_of_its_joining() -> None:
-    """From 6 halfway to 8; from its own 0 it would be 4."""
-    made = engine(OWN, A=4.0, B=8.0)
-    made.join("B", one(6.0), 2)
-    (arrival,) = answers(made, "B", 6.0, version=3)
-    assert number(arrival.update.adapter) == 7.0
-
-
 def test_clients_on_disk_train_as_those_in_memory_do(tmp_path: Path) -> None:
     """Forty clients, three of them in memory; those that were not selected still have what they began with."""
 
@@ -172,15 +150,6 @@ def test_clients_on_disk_train_as_those_in_memory_do(tmp_path: Path) -> None:
 
 
 # -- scores and best rounds -------------------------------------------------------------------------------------------
-
-
-def test_both_models_are_scored() -> None:
-    """A's own is at 2, the server's at 3, A's optimum at 4."""
-    made = engine(FEDAVG, A=4.0)
-    list(answers(made, "A", 0.0))
-    losses = scored(made, "A", 3.0, 0.0, 1)
-    assert (losses.local, losses.server) == (2.0, 1.0)
-    assert scored(made, "A", None, 0.0, 1).server is None
 
 
 def test_no_model_is_scored_twice() -> None:
@@ -233,11 +202,6 @@ def test_a_pooled_model_is_scored_for_every_client() -> None:
         "A": (1, 0.0, 0.0),
         "B": (3, 4.5, 3.0),
     }
-
-
-def test_every_clients_row_has_the_pooled_training() -> None:
-    rows = run(CENTRALIZED, pooled()).history
-    assert [(row.client, row.steps, row.local_validation_loss) for row in rows] == [("A", 1, 0.0), ("B", 1, 6.0)]
 
 
 @pytest.mark.parametrize("loss", [math.nan, math.inf])

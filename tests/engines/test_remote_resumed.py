@@ -7,14 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from federations import INITIAL, same, three, train
+from federations import INITIAL, build, same, three, train
 from pydantic import ValidationError
 from wires import ALGORITHMS, JOB, Disturbance, Wire, equal, lost, nodes, silent, trained, unchanged, wire
 
 from pipeline.engines.messages import Reply, Request
 from pipeline.engines.node import Node
 from pipeline.engines.remote import Delivered, Undelivered
-from pipeline.federated.algorithms import fedbuff
 from pipeline.federated.state import Progress
 from pipeline.federated.tolerance import Tolerance
 from pipeline.federated.wire import serialize
@@ -120,7 +119,7 @@ class Slow(Wire):
 
 def test_a_buffer_does_not_wait_for_a_busy_clients_losses(make_client: Any, tmp_path: Path) -> None:
     """A and B fill a buffer of two in each round, while C still trains in its first."""
-    algorithm = fedbuff.build(fedbuff.Hyperparameters(buffer=2))
+    algorithm = build("FedBuff", buffer=2)
     made = Slow(nodes(algorithm, three(make_client), tmp_path))
     progress = trained(algorithm, made, 3)
     assert made.sent_while_busy == []

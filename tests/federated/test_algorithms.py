@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import torch
+from federations import build
 from halfway import number, one
 from torch import Tensor
 
@@ -24,13 +25,10 @@ from pipeline.federated.algorithm import (
     Update,
 )  # fmt: skip
 from pipeline.federated.algorithms import (
-    ditto,
     fedavg,
-    fedavgm,
     fednova,
     fedopt,
     fedprox,
-    fedselectkd,
     scaffold,
     teachers,
 )
@@ -98,8 +96,7 @@ def test_averages_by_hand(rule: ServerUpdate, updates: list[Update], expected: f
 
 
 @pytest.mark.parametrize(
-    ("optimizer", "v"),
-    [("adam", 0.99e-6 + 0.01 * 9), ("yogi", 1e-6 + 0.01 * 9), ("adagrad", 1e-6 + 9)],
+    ("optimizer", "v"), [("adam", 0.99e-6 + 0.01 * 9), ("yogi", 1e-6 + 0.01 * 9), ("adagrad", 1e-6 + 9)]
 )
 def test_fedopt_takes_the_optimizers_step(optimizer: fedopt.ServerOptimizer, v: float) -> None:
     """w = 1, clients 3 and 5: Δ = 3, m = 0.1 · 3, v from v₀ = ε² = 1e-6; w + η m / (√v + ε) with η = 0.1."""
@@ -122,7 +119,7 @@ def test_yogi_lets_the_second_moment_fall_slowly() -> None:
 def test_momentum_of_the_server_adds_up() -> None:
     """β = 0.5, Δ = 2 twice: m = 2, then 3; w = 0 → 2 → 5. AdaFedAvgM is the same with η = 1."""
     hyper = fedopt.Hyperparameters(server_optimizer="momentum", server_learning_rate=1.0, server_momentum=0.5)
-    for algorithm in (fedopt.build(hyper), fedavgm.build(fedavgm.Hyperparameters(server_momentum=0.5))):
+    for algorithm in (fedopt.build(hyper), build("AdaFedAvgM", server_momentum=0.5)):
         first = algorithm.server_update(ServerState(one(0.0)), [update(2.0)], CONTEXT)
         second = algorithm.server_update(first, [update(4.0)], CONTEXT)
         assert (number(first.adapter), number(second.adapter)) == (2.0, 5.0)
@@ -132,14 +129,14 @@ def test_fedprox_pulls_towards_the_server_where_it_starts() -> None:
     """∇ (μ/2)(w − 1)² at w = 3 with μ = 0.5 is 1; at the start it is 0."""
     assert number(fedprox.proximal(0.5, one(1.0))(one(3.0))) == 1.0
     client = Known(moves=1.0)
-    algorithm = fedprox.build(fedprox.Hyperparameters(mu=0.5))
+    algorithm = build("AdaFedProx", mu=0.5)
     algorithm.client_update(Sent(one(7.0)), ClientState(one(3.0)), client, RNG)
     assert client.trainings == [(7.0, None, 0.0)]
 
 
 def test_scaffold_moves_its_variate_by_the_share_that_took_part() -> None:
     """Two clients with one of four examples each send 4 and 8: c = (4 + 8) / 4 = 3. The first trains on with 3 − 4."""
-    algorithm = scaffold.build(scaffold.Hyperparameters())
+    algorithm = build("SCAFFOLD")
     server = algorithm.init(one(0.0), 4)
     clients = {"a": Known(slope=4.0), "b": Known(slope=8.0)}
     updates, states = [], {}
@@ -165,7 +162,7 @@ def test_ditto_sends_one_adapter_and_stores_another() -> None:
     Two trainings of 3 steps and 1.5 s each; the loss is the personal one's, its start.
     """
     client = Known(moves=1.0, steps=3, seconds=1.5)
-    algorithm = ditto.build(ditto.Hyperparameters(mu=0.5))
+    algorithm = build("Ditto", mu=0.5)
     state, sent, trace = algorithm.client_update(Sent(one(1.0)), ClientState(one(5.0)), client, RNG)
     assert (number(sent.adapter), number(state.adapter)) == (2.0, 6.0)
     assert client.trainings == [(1.0, None, None), (5.0, None, 2.0)]
@@ -181,10 +178,6 @@ def test_ditto_sends_one_adapter_and_stores_another() -> None:
 def test_the_mean_of_the_others(own: float, share: float, expected: float) -> None:
     """2 with 1 example and 6 with 3: w = 5. Without others the teacher is the server."""
     assert number(teachers.others_mean(one(5.0), one(own), share)) == pytest.approx(expected)
-
-
-def select(**knobs: object) -> Algorithm:
-    return fedselectkd.build(fedselectkd.Hyperparameters.model_validate({"tau": 5.0, "lambda": 0.2} | knobs))
 
 
 def teachers_of(algorithm: Algorithm, rounds: int = 2) -> list[float | None]:
@@ -208,16 +201,16 @@ def teachers_of(algorithm: Algorithm, rounds: int = 2) -> list[float | None]:
 )
 def test_every_teacher_is_the_named_adapter(teacher: str, expected: list[float]) -> None:
     """After round 1 the clients have 1 and 3 and the server 2."""
-    assert teachers_of(select(teacher=teacher)) == expected
+    assert teachers_of(build("AdaFedSelectKD", tau=5.0, weight=0.2, teacher=teacher)) == expected
 
 
 def test_distillation_can_start_in_a_later_round() -> None:
-    assert teachers_of(select(kd_from_round=2)) == [None, 2.0]
+    assert teachers_of(build("AdaFedSelectKD", tau=5.0, weight=0.2, kd_from_round=2)) == [None, 2.0]
 
 
 @pytest.mark.parametrize(("state", "expected"), [("keep", {"m"}), ("fresh", set())])
 def test_moments_are_stored_only_if_requested(state: Any, expected: set[str]) -> None:
-    average = fedavg.build(fedavg.Hyperparameters(client_optimizer_state=state))
-    for algorithm in (average, select(client_optimizer_state=state)):
+    selective = build("AdaFedSelectKD", tau=5.0, weight=0.2, client_optimizer_state=state)
+    for algorithm in (build("AdaFedAvg", client_optimizer_state=state), selective):
         after, _, _ = algorithm.client_update(Sent(one(0.0)), ClientState(one(0.0)), Known(), RNG)
         assert set(after.memory) == expected

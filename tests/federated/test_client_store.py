@@ -78,11 +78,3 @@ def test_a_record_is_written_once_and_opens_another_store() -> None:
     assert clients.record("A") == clients.record("A") == {"adapter": "0", "memory": "1"}
     assert len(blobs.known) == 2
     assert value(ClientStore(blobs, ClientState, {"A": {"adapter": "0", "memory": "1"}})["A"]) == (1.0, 1.0)
-
-
-def test_clearing_reads_no_blob() -> None:
-    clients, blobs = store(in_memory=1)
-    clients["A"], clients["B"] = state(1.0), state(2.0)
-    blobs.known.clear()
-    clients.clear()
-    assert list(clients) == []

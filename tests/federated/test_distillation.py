@@ -23,6 +23,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from benchmarks.eq8 import token_losses
+from pipeline.federated.algorithms.fedselectkd import Hyperparameters
 from pipeline.federated.head import backward_through_head, cross_entropy_through_head, entropies_through_head
 from pipeline.federated.objectives.cross_entropy import CROSS_ENTROPY, cross_entropy
 from pipeline.federated.objectives.distillation import DISTILLED, Direction, Distillation
@@ -66,20 +67,17 @@ REVERSE = -math.log(3) + 5 / 3 * math.log(2)
     [
         (1.04, 0.2, "forward", 0.8 * CE + 0.2 * KL, True),
         (1.03, 0.2, "forward", CE, False),
+        (distribution(TEACHER)[1].item(), 0.2, "forward", CE, False),
         (9.0, 0.3, "reverse", 0.7 * CE + 0.3 * REVERSE, True),
     ],
 )
 def test_the_loss_by_hand(tau: float, weight: float, direction: Direction, loss: float, mask: bool) -> None:
-    """Below τ cross-entropy and divergence mix, above τ only cross-entropy counts."""
+    """Below τ cross-entropy and divergence mix, at and above τ only cross-entropy counts."""
     found = distilled(tau=tau, weight=weight, direction=direction)
     assert found.loss.item() == pytest.approx(loss)
     assert found.masks[DISTILLED].tolist() == [mask]
     assert found.figures["teacher_entropy"].item() == pytest.approx(H)
     assert found.figures["cross_entropy"].item() == pytest.approx(CE)
-
-
-def test_the_threshold_is_strict() -> None:
-    assert not distilled(tau=distribution(TEACHER)[1].item()).masks[DISTILLED].item()
 
 
 def test_the_gradient_by_hand() -> None:
@@ -286,3 +284,34 @@ def test_a_threshold_in_nats_needs_no_entropies_and_distilling_all_tokens_no_thr
     begun = Distillation(Threshold(5.0), 0.2).with_teacher({}).begin(data)
     assert (begun.constants, data.computed) == ({"tau": 5.0}, [])
     assert Distillation(EVERY_TOKEN, 0.2).with_teacher({}).constants == {}
+
+
+# -- τ as written in params.yaml ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("written", "nats", "quantile", "plain"),
+    [
+        (5, 5.0, None, 5.0),
+        (0, 0.0, None, 0.0),
+        ("2.5", 2.5, None, 2.5),
+        ("q0.88", math.inf, 0.88, "q0.88"),
+        ("q0.123456789", math.inf, 0.123456789, "q0.123456789"),
+    ],
+)
+def test_a_threshold_is_nats_or_a_quantile(
+    written: object, nats: float, quantile: float | None, plain: float | str
+) -> None:
+    """Parsing what was written gives the same threshold again; a hyperparameter is written as `plain`."""
+    found = Threshold.parse(written)
+    assert (found.nats, found.quantile, found.plain) == (nats, quantile, plain)
+    assert Threshold.parse(found.plain) == Threshold.parse(found) == found
+    hyper = Hyperparameters.model_validate({"tau": written, "lambda": 0.2})
+    assert (hyper.tau, hyper.model_dump(mode="json")["tau"]) == (found, plain)
+
+
+@pytest.mark.parametrize("tau", ["q1.5", "q0", "q1", "q", "qq", "high", -1, math.inf, math.nan, True, None, [5]])
+def test_anything_else_is_no_threshold(tau: object) -> None:
+    for parse in (Threshold.parse, lambda value: Hyperparameters.model_validate({"tau": value, "lambda": 0.2})):
+        with pytest.raises(ValueError, match=r"nats|quantile"):
+            parse(tau)

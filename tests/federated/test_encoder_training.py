@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import torch
-from federations import FEDAVG, begin
+from federations import FEDAVG, begin, build
 from halfway import run
 from torch import Tensor, nn
 from transformers import BertConfig, BertModel, DistilBertConfig, DistilBertModel
@@ -16,8 +16,8 @@ from transformers import BertConfig, BertModel, DistilBertConfig, DistilBertMode
 from pipeline.clients.batches import batches
 from pipeline.corpora.labelled import Labelled, Question
 from pipeline.engines.in_process import InProcess
-from pipeline.federated.algorithm import Algorithm, ClientState, Sent
-from pipeline.federated.algorithms import ALGORITHMS, fedkd
+from pipeline.federated.algorithm import ClientState, Sent
+from pipeline.federated.algorithms import ALGORITHMS
 from pipeline.federated.local import LocalClientData
 from pipeline.federated.optimizer import LocalTraining, optimizer_of, schedule_of
 from pipeline.federated.randomness import Randomness, batch_order
@@ -44,13 +44,16 @@ def initial_of(made: Encoder) -> Adapter:
     return made.initial("layers", 0, 1) | TASK.initial(made, CLASSES, 1)
 
 
-def client(made: Encoder, texts: Sequence[Labelled], scored: Sequence[Labelled] = (), **knobs: Any) -> LocalClientData:
-    rendered = {text.id: TASK.render(made, text, CLASSES, Limits(16, 1))[0] for text in (*texts, *scored)}
+def client(
+    made: Encoder, texts: Sequence[Any], scored: Sequence[Any] = (), task: Any = TASK, tokens: int = 1, **knobs: Any
+) -> LocalClientData:
+    """The longest text of a client has 60 wordpieces."""
+    rendered = {text.id: task.render(made, text, CLASSES, Limits(60, 1))[0] for text in (*texts, *scored)}
     prefixes = dict(zip(rendered, made.encode(list(rendered.values())), strict=True))
     training = {"learning_rate": 1e-2, "weight_decay": 0.01, "batch_size": 4, "local_epochs": 1, "clip_norm": 1.0}
-    train, val = ([Entry(text.id, text.id, 1) for text in own] for own in (texts, scored))
+    train, val = ([Entry(text.id, text.id, tokens) for text in own] for own in (texts, scored))
     local = LocalTraining(**(training | knobs))
-    return LocalClientData(train, val, EncoderWithHead(made, TASK), lambda keys: [prefixes[key] for key in keys], local)
+    return LocalClientData(train, val, EncoderWithHead(made, task), lambda keys: [prefixes[key] for key in keys], local)
 
 
 class Plain(nn.Module):
@@ -110,11 +113,11 @@ def test_training_from_the_store_is_training_with_plain_transformers(optimizer: 
 @pytest.mark.parametrize("name", [name for name in ALGORITHMS if name not in ("AdaFedHardKD", "Krum")])
 def test_every_algorithm_trains_an_encoder_unchanged(name: str) -> None:
     """Three rounds of two clients lower the loss of the evaluated model; Krum needs more clients."""
-    module = importlib.import_module(ALGORITHMS[name])
     knobs = {"mu": 0.01, "server_learning_rate": 0.5, "server_optimizer": "momentum", "tau": 0.3, "lambda": 0.2}
     knobs |= {"faulty": 0, "max_norm": 10.0, "buffer": 2}
-    known = {field.alias or key for key, field in module.Hyperparameters.model_fields.items()}
-    algorithm: Algorithm = module.build(module.Hyperparameters(**{k: v for k, v in knobs.items() if k in known}))
+    fields = importlib.import_module(ALGORITHMS[name]).Hyperparameters.model_fields
+    known = {field.alias or key for key, field in fields.items()}
+    algorithm = build(name, **{knob: value for knob, value in knobs.items() if knob in known})
     made = encoder()
     clients = {"a": client(made, TEXTS[:6], TEXTS[6:8]), "b": client(made, TEXTS[6:], TEXTS[:2])}
     trained = {"pooled": client(made, TEXTS)} if algorithm.pooled else clients
@@ -132,18 +135,9 @@ def test_a_teacher_of_windows_is_computed_in_every_epoch() -> None:
     made, task = encoder(), Answer()
     contexts = [f"{'it was ' * i}ann" for i in range(8)]
     questions = [Question(f"q{i}", "train", "a", "g", "who?", c, (("ann", 7 * i),)) for i, c in enumerate(contexts)]
-    rendered = {text.id: task.render(made, text, (), Limits(60, 1))[0] for text in questions}
-    prefixes = dict(zip(rendered, made.encode(list(rendered.values())), strict=True))
-    local = LocalTraining(1e-2, 0.0, 4, 2, 1.0)
-    data = LocalClientData(
-        [Entry(i, i, 2) for i in rendered],
-        [],
-        EncoderWithHead(made, task),
-        lambda keys: [prefixes[k] for k in keys],
-        local,
-    )
+    data = client(made, questions, task=task, tokens=2, local_epochs=2)
     start_ = made.initial("layers", 0, 1) | task.initial(made, ("start", "end"), 1)
-    algorithm = fedkd.build(fedkd.Hyperparameters(weight=0.2, local_start="server"))
+    algorithm = build("AdaFedKD", weight=0.2, local_start="server")
     _, update, trace = algorithm.client_update(Sent(start_), ClientState(start_), data, Randomness(1, "a", 1))
     assert (update.steps, trace.steps) == (4, 4)
 

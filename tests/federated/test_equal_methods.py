@@ -15,6 +15,7 @@ from federations import (
     MIDDLE,
     SINGLE,
     Make,
+    build,
     kd,
     locals_of,
     same,
@@ -25,17 +26,21 @@ from federations import (
 )  # fmt: skip
 
 from pipeline.federated.algorithm import Algorithm, weighted_average
-from pipeline.federated.algorithms import ditto, fedavg, fedavgm, fedhardkd, fednova, fedopt, fedprox, scaffold
+from pipeline.federated.algorithms import (
+    fedhardkd,
+)  # fmt: skip
 from pipeline.federated.local import LocalClientData
 from pipeline.runs.training import Finished
 
 ABOVE = math.log(BACKBONE.vocabulary) + 1e-3
 """A threshold above the largest entropy, in nats."""
-SCAFFOLD = scaffold.build(scaffold.Hyperparameters())
-KEEP = fedavg.build(fedavg.Hyperparameters(client_optimizer_state="keep"))
-STEP = fedopt.Hyperparameters(server_optimizer="momentum", server_learning_rate=1.0, server_momentum=0.0)
-DITTO, PROX = ditto.build(ditto.Hyperparameters(mu=0.0)), fedprox.build(fedprox.Hyperparameters(mu=0.0))
-AVGM = fedavgm.build(fedavgm.Hyperparameters(server_momentum=0.0))
+SCAFFOLD = build("SCAFFOLD")
+KEEP = build("AdaFedAvg", client_optimizer_state="keep")
+STEP = build("AdaFedOPT", server_optimizer="momentum", server_learning_rate=1.0, server_momentum=0.0)
+DITTO, PROX = build("Ditto", mu=0.0), build("AdaFedProx", mu=0.0)
+AVGM = build("AdaFedAvgM", server_momentum=0.0)
+CLIPPED = build("NormClipping", max_norm=1e9)
+BUFFERED = build("FedBuff", buffer=2)
 
 
 def same_servers(a: Finished, b: Finished) -> bool:
@@ -67,8 +72,10 @@ IDENTITIES: dict[str, tuple[Algorithm, Algorithm, Callable[[Finished, Finished],
         same_locals,
     ),
     "FedProx without weight is FedAvg": (PROX, FEDAVG, same_servers),
-    "FedOPT by plain steps is FedAvg": (fedopt.build(STEP), FEDAVG, close_servers),
+    "FedOPT by plain steps is FedAvg": (STEP, FEDAVG, close_servers),
     "FedAvgM without momentum is FedAvg": (AVGM, FEDAVG, close_servers),
+    "NormClipping at a large norm is FedAvg": (CLIPPED, FEDAVG, close_servers),
+    "FedBuff with a buffer of all clients is FedAvg": (BUFFERED, FEDAVG, close_servers),
     "Ditto has FedAvg's server": (DITTO, FEDAVG, same_servers),
     "Ditto without weight has Single's clients": (DITTO, SINGLE, same_locals),
 }
@@ -103,7 +110,7 @@ def test_fedavg_with_one_client_is_single(clients: dict[str, LocalClientData]) -
 def test_fednova_with_equal_steps_is_fedavg(make_client: Make) -> None:
     """4 and 5 training examples in batches of 2, the last of 3: two steps each."""
     clients = {"A": make_client(BACKBONE, 0, 5), "B": make_client(BACKBONE, 10, 6)}
-    ours = train(fednova.build(fednova.Hyperparameters()), clients)
+    ours = train(build("AdaFedNova"), clients)
     assert {row.steps for row in ours.progress.history} == {2}
     assert close_servers(ours, train(FEDAVG, clients))
 
@@ -113,7 +120,7 @@ def test_a_large_proximal_weight_shortens_the_change(make_client: Make) -> None:
     clients = {"A": make_client(BACKBONE, 0, 4, clip_norm=1e9), "B": make_client(BACKBONE, 10, 6, clip_norm=1e9)}
 
     def moved(mu: float) -> float:
-        adapter = server_of(train(fedprox.build(fedprox.Hyperparameters(mu=mu)), clients))
+        adapter = server_of(train(build("AdaFedProx", mu=mu), clients))
         return sum(float((adapter[name] - INITIAL[name]).abs().sum()) for name in INITIAL)
 
     assert moved(100.0) < 0.9 * moved(0.0)
@@ -124,5 +131,5 @@ def test_hard_distillation_of_all_tokens_is_fedkd_and_of_none_is_single(
     clients: dict[str, LocalClientData], monkeypatch: pytest.MonkeyPatch, marked: bool
 ) -> None:
     monkeypatch.setattr(fedhardkd, "nouns_and_verbs", lambda pieces: [marked] * len(pieces))
-    hard = train(fedhardkd.build(fedhardkd.Hyperparameters(weight=0.2)), clients)
+    hard = train(build("AdaFedHardKD", weight=0.2), clients)
     assert same_locals(hard, train(kd() if marked else SINGLE, clients))

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import fields
 from pathlib import Path
 
 import pytest
 
 from pipeline.federated.algorithm import Owner
 from pipeline.federated.history import (
-    COLUMNS,
     Round,
     best_rounds,
     best_validation_loss,
@@ -22,8 +20,6 @@ from pipeline.federated.history import (
 )  # fmt: skip
 from pipeline.workspace.tables import read_table, write_table
 
-# -- as a table -------------------------------------------------------------------------------------------------------
-
 
 def test_a_round_is_the_same_after_a_table(tmp_path: Path) -> None:
     """Also in a table of several runs, whose further columns are no figures."""
@@ -34,12 +30,6 @@ def test_a_round_is_the_same_after_a_table(tmp_path: Path) -> None:
             tmp_path / "history.csv", [run | row.to_row() for row in (one, idle)], [*run, *columns_of([one, idle])]
         )
         assert [Round.of_row(row, 2) for row in read_table(tmp_path / "history.csv")] == [one, idle]
-
-
-def test_the_columns_are_all_fields_but_the_clock_and_then_figures_by_name() -> None:
-    assert set(COLUMNS) == {known.name for known in fields(Round)} - {"seed", "seconds", "figures"}
-    rows = [Round(1, 1, "A", figures={"tau": 5.0}), Round(1, 2, "A", figures={"entropy": 1.0})]
-    assert columns_of(rows) == [*COLUMNS, "entropy", "tau"]
 
 
 # -- the best rounds --------------------------------------------------------------------------------------------------

@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
 import torch
 from conftest import noisy_adapter
 from federations import BACKBONE, INITIAL, MIDDLE, Make, same
-from torch import Tensor
 
 from pipeline.errors import QuorumError
 from pipeline.federated.local import LocalClientData
-from pipeline.federated.objectives.cross_entropy import CROSS_ENTROPY
 from pipeline.federated.objectives.distillation import DISTILLED, Distillation
-from pipeline.federated.objectives.objective import ItemLosses, Objective
 from pipeline.federated.objectives.threshold import EVERY_TOKEN, Threshold
 from pipeline.federated.randomness import Randomness
 from pipeline.federated.token_figures import token_cross_entropy
@@ -163,46 +160,6 @@ def test_the_losses_of_a_training_are_means_over_tokens(make_client: Make) -> No
     entropies = data.entropies(INITIAL)
     assert taught.figures["teacher_entropy"] == pytest.approx(float(entropies.mean()), rel=1e-5)
     assert taught.loss == pytest.approx(float(torch.where(entropies < MIDDLE, 0.8 * losses, losses).mean()), rel=1e-4)
-
-
-def test_what_an_objective_sees_of_the_clients_examples(make_client: Make) -> None:
-    data = make_client(BACKBONE, 0, 5)
-    assert data.items([0, 2]) == data.train[0].tokens + data.train[2].tokens
-    assert [len(data.pieces(i)) for i in range(4)] == [entry.tokens for entry in data.train]
-    assert data.entropies(INITIAL).shape == (sum(entry.tokens for entry in data.train),)
-
-
-@dataclass(frozen=True)
-class Halved(Objective):
-    """Half of cross-entropy, with a named figure; the mask has the targets with an even number."""
-
-    figure: str = "certainty"
-
-    def __call__(
-        self, logits: Tensor, targets: Tensor, teacher_logits: Tensor | None, extras: Mapping[str, Tensor]
-    ) -> ItemLosses:
-        assert teacher_logits is None
-        plain = CROSS_ENTROPY(logits, targets, None, extras)
-        figures = {self.figure: logits.softmax(-1).amax(-1)}
-        return ItemLosses(plain.loss / 2, plain.gradient / 2, figures, {"even": targets % 2 == 0})
-
-
-def test_a_new_objective_is_trained_and_reported(make_client: Make) -> None:
-    """Figures become means, masks become shares. Without clipping, AdamW trains as with twice the gradient."""
-    data = make_client(BACKBONE, 0, 5, clip_norm=1e9, weight_decay=0.0)
-    ours, plain = (data.fit(INITIAL, RNG, objective) for objective in (Halved(), CROSS_ENTROPY))
-    even = torch.cat([prefix["targets"] for prefix in data._load([entry.key for entry in data.train])]) % 2 == 0
-    assert torch.equal(ours.trace.masks["even"], even[None])
-    assert set(ours.trace.figures) == {"share_even", "certainty"}
-    assert ours.trace.figures["share_even"] == pytest.approx(float(even.float().mean()))
-    assert 0 < ours.trace.figures["certainty"] < 1
-    assert ours.trace.loss == pytest.approx(plain.trace.loss / 2, rel=1e-2)
-    assert all(torch.allclose(ours.adapter[name], plain.adapter[name], atol=1e-3) for name in INITIAL)
-
-
-def test_a_figure_cannot_be_called_like_a_column_of_history(make_client: Make) -> None:
-    with pytest.raises(QuorumError, match="'steps' is a column of history"):
-        make_client(BACKBONE, 0, 3).fit(INITIAL, RNG, Halved("steps"))
 
 
 def test_a_sample_of_examples_weighs_as_all_of_them_and_every_batch_is_progress(make_client: Make) -> None:

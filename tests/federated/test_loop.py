@@ -1,11 +1,12 @@
-"""Which clients take part in which round, and the progress before and after rounds."""
+"""Which clients take part in which round, the progress before the first, and random numbers by name."""
 
 from __future__ import annotations
 
 import torch
+from federations import build
 
-from pipeline.federated.algorithms import scaffold
 from pipeline.federated.loop import Participation, initial_progress, select_clients
+from pipeline.federated.randomness import Randomness, batch_order
 
 NAMES = [f"client {number}" for number in range(20)]
 
@@ -38,6 +39,19 @@ def test_a_client_is_present_from_the_round_in_which_it_joins() -> None:
 
 def test_a_server_knows_the_number_of_all_examples() -> None:
     """SCAFFOLD weighs by it."""
-    algorithm = scaffold.build(scaffold.Hyperparameters())
+    algorithm = build("SCAFFOLD")
     memory = initial_progress(algorithm, {"w": torch.ones(1)}, 7).server.memory
     assert {name: tensor.tolist() for name, tensor in memory.items()} == {"variate.w": [0.0], "examples_of_all": 7}
+
+
+def test_batch_order_depends_on_seed_client_round_and_epoch_alone() -> None:
+    base = batch_order(Randomness(1, "a", 1), 0, 50)
+    assert sorted(base) == list(range(50))
+    assert base == batch_order(Randomness(1, "a", 1), 0, 50)
+    for rng, epoch in (((2, "a", 1), 0), ((1, "b", 1), 0), ((1, "a", 2), 0), ((1, "a", 1), 1)):
+        assert batch_order(Randomness(*rng), epoch, 50) != base
+
+
+def test_numbers_depend_on_their_purpose() -> None:
+    rng = Randomness(1, "a", 1)
+    assert rng.number("dropout") == rng.number("dropout") != rng.number("draw")

@@ -12,11 +12,11 @@ its own best round of the one model.
 from __future__ import annotations
 
 from pipeline.federated.algorithm import Algorithm, Knobs
-from pipeline.federated.algorithms import single
+from pipeline.federated.algorithms.single import build as build_single
 
 Hyperparameters = Knobs
 """There are none."""
 
 
 def build(hyper: Hyperparameters) -> Algorithm:
-    return single.build(hyper, pooled=True)
+    return build_single(hyper, pooled=True)

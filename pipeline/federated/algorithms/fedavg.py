@@ -51,12 +51,7 @@ class Hyperparameters(Knobs):
 
 
 def local_training(*, keep_moments: bool = False, pull: Callable[[Adapter], Pull] | None = None) -> ClientUpdate:
-    """The client's part of a round.
-
-    Args:
-        keep_moments: save AdamW's moments for the next round.
-        pull: the server's adapter -> a further term of the gradient.
-    """
+    """The client's part of a round; `pull` has a further term of the gradient for the server's adapter."""
 
     def client_update(sent: Sent, state: ClientState, data: ClientData, rng: Randomness) -> ClientResult:
         moments = state.memory if keep_moments else None

@@ -13,8 +13,9 @@ from __future__ import annotations
 from pydantic import Field
 
 from pipeline.federated.algorithm import Algorithm, Knobs
-from pipeline.federated.algorithms import fedopt
 from pipeline.federated.algorithms.fedavg import client_update
+from pipeline.federated.algorithms.fedopt import Hyperparameters as ServerOptimizer
+from pipeline.federated.algorithms.fedopt import stepping
 
 
 class Hyperparameters(Knobs):
@@ -24,7 +25,7 @@ class Hyperparameters(Knobs):
 
 
 def build(hyper: Hyperparameters) -> Algorithm:
-    momentum = fedopt.Hyperparameters(
+    momentum = ServerOptimizer(
         server_optimizer="momentum", server_learning_rate=1.0, server_momentum=hyper.server_momentum
     )
-    return Algorithm(client_update, fedopt.stepping(momentum), evaluates="server", stateful=False)
+    return Algorithm(client_update, stepping(momentum), evaluates="server", stateful=False)

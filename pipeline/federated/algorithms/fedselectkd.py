@@ -28,15 +28,12 @@ from pipeline.federated.objectives.distillation import Direction, Distillation, 
 from pipeline.federated.objectives.threshold import Tau
 from pipeline.federated.randomness import Randomness
 
-LocalStart = Literal["own", "server"]
-"""The adapter from which a client's round starts."""
-
 
 class DistillationKnobs(Knobs):
     """The hyperparameters of every distilling algorithm."""
 
     weight: float = Field(ge=0, le=1, alias="lambda", description="λ (Eq. 6), the weight of the divergence.")
-    local_start: LocalStart = Field(
+    local_start: Literal["own", "server"] = Field(
         default="own", description="Where a client's round starts: its own adapter, or the server's."
     )
     kd_from_round: int = Field(default=1, ge=1, description="The first round that distils (ablation).")

@@ -58,7 +58,7 @@ class Distillation(Objective):
             consecutive tokens, as many as have H < τ but drawn at random (`random`).
         direction: KL(q_g ‖ q_l) (`forward`) or KL(q_l ‖ q_g) (`reverse`).
         mark: selects tokens by their text instead of the teacher's entropy.
-        teacher_adapter: the teacher; None until `with_teacher`.
+        teacher: the teacher's adapter; None until `with_teacher`.
     """
 
     threshold: Threshold
@@ -66,15 +66,11 @@ class Distillation(Objective):
     select: Select = "entropy"
     direction: Direction = "forward"
     mark: Mark | None = None
-    teacher_adapter: Adapter | None = None
+    teacher: Adapter | None = None
 
     def with_teacher(self, teacher: Adapter) -> Distillation:
         """The same objective with this teacher."""
-        return replace(self, teacher_adapter=teacher)
-
-    @property
-    def teacher(self) -> Adapter | None:
-        return self.teacher_adapter
+        return replace(self, teacher=teacher)
 
     @property
     def figures(self) -> Declared:
@@ -86,7 +82,7 @@ class Distillation(Objective):
 
     def begin(self, data: ClientExamples) -> Distillation:
         """Convert τ to nats if it is a quantile of the teacher's entropies on the client's training tokens."""
-        if (teacher := self.teacher_adapter) is None:
+        if (teacher := self.teacher) is None:
             raise ValueError("distillation needs a teacher; see `with_teacher`")
         return replace(self, threshold=self.threshold.in_nats(lambda: data.entropies(teacher)))
 

@@ -56,11 +56,7 @@ class Threshold:
         return str(self.plain)
 
     def in_nats(self, entropies: Callable[[], Tensor]) -> Threshold:
-        """The same threshold in nats.
-
-        Args:
-            entropies: computes the teacher's entropies, (tokens,); called only for a quantile.
-        """
+        """The same threshold in nats; only for a quantile are the teacher's entropies (tokens,) computed."""
         if self.quantile is None:
             return self
         return Threshold(float(entropies().double().quantile(self.quantile)))
