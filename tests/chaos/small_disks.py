@@ -13,6 +13,7 @@ from forked import forked
 
 CLONE_NEWNS = 0x20000
 BLOCK = 4096
+SIZE = 64 << 20
 
 
 def can_mount() -> bool:
@@ -21,24 +22,21 @@ def can_mount() -> bool:
 
 
 def small_disk(folder: Path) -> None:
-    """Mount an empty disk of 64 MB at a folder, in this child."""
+    """Mount an empty disk at a folder, in this child."""
     folder.mkdir()
-    _mount("-t", "tmpfs", "-o", "size=64m", "none", str(folder))
+    _mount("-t", "tmpfs", "-o", f"size={SIZE}", "none", str(folder))
 
 
 @contextmanager
 def only(free: int, folder: Path) -> Iterator[None]:
-    """Fill a small disk until so many bytes are free."""
-    ballast = folder / "ballast"
-    with ballast.open("wb") as stream:
-        for chunk in (BLOCK * 256, BLOCK):
-            while _free(folder) >= free + chunk:
-                stream.write(bytes(chunk))
-                stream.flush()
+    """Shrink a small disk until so many bytes are free."""
+    found = os.statvfs(folder)
+    used = (found.f_blocks - found.f_bfree) * found.f_frsize
+    _resize(folder, used + free)
     try:
         yield
     finally:
-        ballast.unlink()
+        _resize(folder, SIZE)
 
 
 @contextmanager
@@ -53,9 +51,8 @@ def read_only(folder: Path) -> Iterator[None]:
         subprocess.run(["umount", str(folder)], check=True)
 
 
-def _free(folder: Path) -> int:
-    found = os.statvfs(folder)
-    return found.f_bavail * found.f_frsize
+def _resize(folder: Path, size: int) -> None:
+    subprocess.run(["mount", "-o", f"remount,size={size}", str(folder)], check=True)
 
 
 def _mount(*arguments: str) -> None:
