@@ -156,7 +156,11 @@ def _check_trained(
         QuorumError: a group is in training and in the test, or no training text has a text's label, so that no model
             could learn it.
     """
-    trained = {text.group: row.where for row, text in zip(rows, texts, strict=True) if text.split == "train"}
+    trained = {
+        text.group: row.where.rpartition(": ")[2]
+        for row, text in zip(rows, texts, strict=True)
+        if text.split == "train"
+    }
     known = set(classes([text for text in texts if text.split == "train"]))
     for row, text in zip(rows, texts, strict=True):
         if text.split == "test" and text.group in trained:
