@@ -48,8 +48,8 @@ def logged(workspace: Workspace) -> dict[str, list[str]]:
 
 
 def metrics(workspace: Workspace) -> set[tuple[str, str, int, float]]:
-    """(run, metric, round, value), without those of pages and parents."""
-    query = "select runs.name, key, step, value from metrics join runs using (run_uuid)"
+    """(run, metric, round, value), without those of pages and parents, and without seconds, which files round."""
+    query = "select runs.name, key, step, value from metrics join runs using (run_uuid) where key not like '%seconds'"
     with closing(sqlite3.connect(workspace.folder / "mlflow.db")) as store:
         return {row for row in store.execute(query) if row[0].rpartition("-")[0] in RUNS}
 
