@@ -49,10 +49,9 @@ def logged(workspace: Workspace) -> dict[str, list[str]]:
 
 def metrics(workspace: Workspace) -> set[tuple[str, str, int, float]]:
     """(run, metric, round, value), without those of pages and parents, and without times, which stay in work/."""
-    query = "select runs.name, key, step, value from metrics join runs using (run_uuid)"
+    query = "select runs.name, key, step, value from metrics join runs using (run_uuid) where key not like '%seconds'"
     with closing(sqlite3.connect(workspace.folder / "mlflow.db")) as store:
-        rows = set(store.execute(query))
-    return {row for row in rows if row[0].rpartition("-")[0] in RUNS and not row[1].endswith("seconds")}
+        return {row for row in store.execute(query) if row[0].rpartition("-")[0] in RUNS}
 
 
 def artifacts(workspace: Workspace) -> set[str]:
