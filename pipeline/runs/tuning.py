@@ -18,8 +18,7 @@ from statistics import fmean
 from pydantic import ValidationError
 
 from pipeline.clients.manifest import Manifest
-from pipeline.corpora.example import Split
-from pipeline.corpora.prepared import examples_of, sampled
+from pipeline.corpora.example import Split, examples_of, sampled
 from pipeline.errors import QuorumError
 from pipeline.plan.code import without_code
 from pipeline.plan.orders import Training, TrainOrder
