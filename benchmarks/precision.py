@@ -19,8 +19,8 @@ import torch
 
 from benchmarks.__main__ import OUT, machine
 from pipeline.corpora.conversation import Conversation
+from pipeline.corpora.example import examples_of
 from pipeline.corpora.hash_order import hash_order
-from pipeline.corpora.prepared import examples_of
 from pipeline.corpora.qmsum import DOMAINS
 from pipeline.engines.in_process import InProcess
 from pipeline.federated.algorithm import Algorithm, ClientState

@@ -1,4 +1,7 @@
-"""What every stage needs to know of an example, and its file: a record a line, of the kind that its task reads."""
+"""What every stage needs to know of an example, and its file: a record a line, of the kind that its task reads.
+
+Only the data sets that a plan names are read, and not those of other plans in the same folder.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,9 @@ from typing import Any, Literal, Protocol, get_args
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from pipeline.errors import QuorumError
-from pipeline.workspace.files import read_jsonl, write_jsonl
+from pipeline.workspace import layout
+from pipeline.workspace.files import read_json, read_jsonl, write_jsonl
+from pipeline.workspace.record import Json
 
 Split = Literal["train", "val", "test"]
 SPLITS: tuple[Split, ...] = get_args(Split)
@@ -74,3 +79,26 @@ def read_examples(path: Path, kind: type[Any]) -> dict[str, Any]:
             raise QuorumError(f"{path}: line {number}: no {kind.__name__} ({what}); run `dvc repro prepare`") from None
         examples[example.id] = example
     return examples
+
+
+def examples_of(data: Iterable[str], kind: type[Any]) -> Json:
+    """All examples of some data sets, by id.
+
+    Args:
+        kind: the record that their task reads.
+
+    Raises:
+        QuorumError: one is not prepared.
+    """
+    files = [read_examples(layout.examples(name), kind) for name in data]
+    return {identity: example for examples in files for identity, example in examples.items()}
+
+
+def is_sample(notes: Json) -> bool:
+    """Whether the sample was read instead of a source, by a data set's notes."""
+    return bool(notes["source"]["source"] == "sample")
+
+
+def sampled(data: Iterable[str]) -> set[str]:
+    """The data sets of which only the sample was available. Results on the sample mean nothing."""
+    return {name for name in data if is_sample(read_json(layout.notes(name)))}

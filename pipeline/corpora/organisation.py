@@ -2,6 +2,9 @@
 
 `NAME.summary.txt` is a summary of the meeting NAME. A CSV file has one summary a row, with the columns file, query,
 summary and turns: `A-B`, counted from 1, or empty for the entire meeting. QMSum's JSON contains its queries.
+
+A client's meetings are split into train, val and test unless the folder has these subfolders, and written in QMSum's
+schema, one JSON file a meeting.
 """
 
 from __future__ import annotations
@@ -14,10 +17,13 @@ from itertools import pairwise
 from pathlib import Path
 
 from pipeline.corpora.example import SPLITS
+from pipeline.corpora.hash_order import tenths
 from pipeline.corpora.people_files import rows_of, text_of
 from pipeline.corpora.qmsum import Meeting, Query, parse_meeting
 from pipeline.corpora.transcripts import READERS, read_transcript
 from pipeline.errors import QuorumError
+from pipeline.workspace.files import write_json
+from pipeline.workspace.progress import say
 from pipeline.workspace.record import Json
 from pipeline.workspace.words import WHOLE
 
@@ -149,8 +155,38 @@ def _added(meeting: Meeting, query: str, answer: str, span: tuple[int, int]) -> 
     return replace(meeting, queries=(*meeting.queries, Query(query=query, answer=answer, relevant_text_span=(span,))))
 
 
-def to_json(meeting: Meeting) -> Json:
-    """The meeting in QMSum's schema."""
+def split_folder(folder: Path, into: Path, *, roles: bool = False) -> None:
+    """Write a client's meetings to `into/{train,val,test}`.
+
+    Args:
+        roles: whether speakers' names are replaced. Names that may be left are printed.
+
+    Raises:
+        QuorumError: the folder is missing or has fewer than three meetings, or a file cannot be read.
+    """
+    if not folder.is_dir():
+        raise QuorumError(f"params.yaml: own: folder {folder} does not exist; create it, or remove the client")
+    if given := [split for split in SPLITS if (folder / split).is_dir()]:
+        found = [(split, path, meeting) for split in given for path, meeting in meetings_of(folder / split).items()]
+    else:
+        meetings = meetings_of(folder)
+        if len(meetings) < 3:
+            kinds = ", ".join(f"*{ending}" for ending in READERS)
+            raise QuorumError(f"{folder}: holds {len(meetings)} meetings ({kinds}); a client needs at least three")
+        splits = tenths([path.name for path in meetings])
+        found = [(splits[path.name], path, meeting) for path, meeting in meetings.items()]
+    for split, path, meeting in found:
+        if roles:
+            from pipeline.corpora.roles import with_roles  # seconds, which others save
+
+            meeting, missed = with_roles(meeting)
+            if missed:
+                say(f"{path}: may still be names: {', '.join(missed)}")
+        write_json(into / split / f"{path.stem}.json", _to_json(meeting))
+
+
+def _to_json(meeting: Meeting) -> Json:
+    """A meeting in QMSum's schema."""
     return {
         "meeting_transcripts": [{"speaker": turn.speaker, "content": turn.text} for turn in meeting.turns],
         "specific_query_list": [

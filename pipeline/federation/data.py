@@ -8,7 +8,7 @@ from pipeline.clients.manifest import Manifest
 from pipeline.corpora import own_texts
 from pipeline.corpora.conversation import Conversation, Notes
 from pipeline.corpora.example import SPLITS, write_examples
-from pipeline.corpora.own import split_folder
+from pipeline.corpora.organisation import split_folder
 from pipeline.corpora.qmsum import own_folder, read_folder
 from pipeline.errors import QuorumError
 from pipeline.plan.orders import planned_run

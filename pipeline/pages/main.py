@@ -22,10 +22,9 @@ from pipeline.report.main_page import draw, render
 from pipeline.report.main_tables import history_rows, main_table
 from pipeline.report.naming import labels
 from pipeline.runs.metrics import write_metrics
-from pipeline.runs.result_files import Result, deleted_results, read_results_of
+from pipeline.runs.result_files import Cut, Result, deleted_results, read_results_of
 from pipeline.runs.results import Results, knob_of, results_of, scores_of
 from pipeline.runs.sensitivities import effects_with
-from pipeline.runs.truncation import Cut
 from pipeline.tasks.task import LOSS, load_task
 from pipeline.workspace import layout
 from pipeline.workspace.progress import say

@@ -10,8 +10,8 @@ from pipeline.evaluation.scores import MEETINGS
 from pipeline.model.presets import ENCODERS, OFFLINE, PRESETS
 from pipeline.plan.orders import RunRow
 from pipeline.report.page import piece
+from pipeline.runs.result_files import Cut
 from pipeline.runs.results import Results
-from pipeline.runs.truncation import Cut
 
 PAPERS_RATE = 0.0002
 """AdamW's learning rate in the paper."""

@@ -11,8 +11,8 @@ from pipeline.evaluation.scores import MEAN
 from pipeline.plan.orders import ReportOrder
 from pipeline.report.effects import Sensitivities
 from pipeline.report.paper import PaperScores
+from pipeline.runs.result_files import Cut
 from pipeline.runs.results import Results
-from pipeline.runs.truncation import Cut
 from pipeline.tasks.task import Metric
 from pipeline.workspace.record import Json
 

@@ -10,8 +10,7 @@ from statistics import fmean
 from markupsafe import Markup
 
 from pipeline.clients.batches import batch_sizes
-from pipeline.corpora.example import SPLITS
-from pipeline.corpora.prepared import is_sample
+from pipeline.corpora.example import SPLITS, is_sample
 from pipeline.evaluation.scores import MEAN, Figures
 from pipeline.federated.history import best_rounds
 from pipeline.plan.orders import ReportOrder, TrainingKnobs
@@ -21,9 +20,8 @@ from pipeline.report.naming import colours, labels, tokens_of
 from pipeline.report.page import Canvas, Cell, page, source_of, table
 from pipeline.report.pairs import Pair, ahead_by, reference_of
 from pipeline.report.paper import PaperScores, Section, average_of
-from pipeline.runs.result_files import Result
+from pipeline.runs.result_files import Cut, Result
 from pipeline.runs.results import Metrics, Results, common_clients
-from pipeline.runs.truncation import Cut
 from pipeline.tasks.rouge import AVERAGED
 from pipeline.tasks.task import LOSS, Metric
 from pipeline.workspace.record import Json

@@ -18,8 +18,8 @@ from typing import Annotated, Literal, get_args
 from pydantic import BaseModel, StringConstraints, ValidationError
 
 from pipeline.corpora.conversation import Conversation
+from pipeline.corpora.example import examples_of
 from pipeline.corpora.hash_order import hash_order
-from pipeline.corpora.prepared import examples_of
 from pipeline.errors import QuorumError
 from pipeline.federated.methods import OURS
 from pipeline.plan.orders import RunRow, planned_runs

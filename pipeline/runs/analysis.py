@@ -2,22 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from typing import NamedTuple
 
 import torch
 
 from pipeline.corpora.conversation import Conversation
 from pipeline.evaluation.deciles import deciles
 from pipeline.evaluation.divergence import between_clients, topic_counts, word_counts
+from pipeline.evaluation.words import Tally, example_tallies, merge, pos_tables, shares_of
+from pipeline.federated.history import Round, best_rounds
+from pipeline.federated.masks import unpack_masks
+from pipeline.federated.objectives.distillation import DISTILLED
 from pipeline.federated.token_figures import BackboneWithHead, Load, token_cross_entropy, token_entropies
 from pipeline.model.adapter import read_adapter
+from pipeline.model.backbone import Backbone
+from pipeline.model.encoder import Encoder
+from pipeline.model.store import PrefixStore
 from pipeline.plan.orders import RunRow
 from pipeline.runs.index import read_index, read_manifest
 from pipeline.runs.learners import model_of, reading
 from pipeline.tasks.similarity import embed
 from pipeline.workspace import layout
 from pipeline.workspace.record import Json
+from pipeline.workspace.tables import read_table
 
 
 def deciles_of(row: RunRow) -> dict[str, list[dict[str, float]]]:
@@ -76,3 +85,62 @@ def divergence_of(examples: Mapping[str, Conversation], name: str, topics: int) 
 
 def _source(example: Conversation) -> str:
     return "\n".join(f"{turn.speaker}: {turn.text}" for turn in example.turns) or example.query
+
+
+class WordTables(NamedTuple):
+    """Rows of pos_kd.csv and word_shares.csv."""
+
+    parts: list[Json]
+    shares: list[Json]
+
+
+def words_of_run(rows: Sequence[RunRow], examples: Json, samples: int) -> WordTables:
+    """Count distilled words over all seeds of a run; empty without a run or for an untrained one.
+
+    Args:
+        examples: all examples of its data sets.
+        samples: random sign flips of meetings for every interval.
+    """
+    if not rows or rows[0].training is None:
+        return WordTables([], [])
+    backbone = model_of(rows[0].training.learner.reader.model_copy(update={"device": "cpu"}))
+    assert not isinstance(backbone, Encoder)
+    loader, run = PrefixStore(layout.store(), torch.device("cpu")), rows[0].name
+    by_seed: dict[str, dict[str, list[Tally]]] = {}
+    for row in rows:
+        for client, meetings in _at_seed(backbone, loader, row, examples).items():
+            for meeting, own in meetings.items():
+                by_seed.setdefault(client, {}).setdefault(meeting, []).append(merge(own))
+    tallies = {client: {name: merge(own) for name, own in meetings.items()} for client, meetings in by_seed.items()}
+    parts, sensitivities = pos_tables({client: merge(meetings.values()) for client, meetings in tallies.items()})
+    shares = [row for client, own in tallies.items() for row in shares_of(run, client, own, samples)]
+    shares += [
+        {"run": run, "client": client, "share": share, "value": round(value, 4)}
+        for client, own in sensitivities.items()
+        for share, value in own.items()
+    ]
+    return WordTables(parts, shares)
+
+
+def _at_seed(backbone: Backbone, loader: PrefixStore, row: RunRow, examples: Json) -> dict[str, dict[str, list[Tally]]]:
+    """Client -> meeting -> the words of its training examples, over the rounds up to the client's best one.
+
+    In a round without a mask nothing was distilled.
+    """
+    assert row.training is not None, "a run that distils is trained"
+    history = [Round.of_row(one, row.seed) for one in read_table(layout.history(row.id))]
+    masks, index = read_adapter(layout.masks(row.id)), read_index(row.setting, row.name)
+    found: dict[str, dict[str, list[Tally]]] = {}
+    for client, own_splits in read_manifest(row.setting, row.seed).items():
+        entries = index.learned(own_splits["train"])
+        tokens = [loader.training([entry.key])[0]["targets"].tolist() for entry in entries]
+        best = best_rounds(history, client)[0]
+        rounds = [one.round for one in history if one.client == client and one.round <= best and one.steps]
+        count = sum(map(len, tokens))
+        distilled = unpack_masks(masks, client, DISTILLED, count)
+        nothing = torch.zeros(row.training.local_epochs, count, dtype=torch.bool)
+        passes = torch.cat([nothing[:0], *(distilled.get(number, nothing) for number in rounds)])
+        by_meeting = found.setdefault(client, {})
+        for entry, tally in zip(entries, example_tallies(passes, tokens, backbone.pieces), strict=True):
+            by_meeting.setdefault(examples[entry.id].group, []).append(tally)
+    return found

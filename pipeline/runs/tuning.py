@@ -13,17 +13,17 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache, partial
+from operator import itemgetter
 from statistics import fmean
 
 from pydantic import ValidationError
 
 from pipeline.clients.manifest import Manifest
-from pipeline.corpora.example import Split
-from pipeline.corpora.prepared import examples_of, sampled
+from pipeline.corpora.example import Split, examples_of, sampled
 from pipeline.errors import QuorumError
 from pipeline.plan.code import without_code
-from pipeline.plan.orders import Training, TrainOrder
-from pipeline.plan.resolve import encode_order, partition_order, task_of
+from pipeline.plan.orders import EncodeOrder, PartitionOrder, Training, TrainOrder
+from pipeline.plan.resolve import encode_order, partition_order
 from pipeline.plan.schema import Params, Search, read_params
 from pipeline.plan.training import precision_of, train_order
 from pipeline.runs.encoding import encode
@@ -50,11 +50,8 @@ NEAR = 0.01
 """Trials within this many nats of the best are near it."""
 DIVERGED = "divergence"
 """How a trial ended whose loss or gradient was not finite; every other trial is better."""
-
 VISIBLE: tuple[Split, ...] = ("train", "val")
 """The splits of which tuning draws, reads and encodes examples: no choice may see a test."""
-
-Row = Json
 
 
 @dataclass(frozen=True)
@@ -98,7 +95,7 @@ class Trial:
         """A hash of the code that trains it."""
         return sha256_json(self.training.code)[:16]
 
-    def row(self) -> Row | None:
+    def row(self) -> Json | None:
         """Its row of the table, with numbers, if it has been tried."""
         known = (one for one in _known() if (one["fingerprint"], one["chooses"]) == (self.fingerprint, self.key))
         row = next(known, None)
@@ -131,13 +128,13 @@ def tune() -> None:
     say(f"tune: {layout.TUNING_TABLE}; set what it chose in params.yaml")
 
 
-def _known() -> list[Row]:
+def _known() -> list[Json]:
     return [dict(row) for row in read_table(layout.TUNING_TABLE)] if layout.TUNING_TABLE.is_file() else []
 
 
 def _searched(
     params: Params, name: str, search: Search, drawn: Callable[[str], Drawn]
-) -> tuple[list[Row], Sequence[float]]:
+) -> tuple[list[Json], Sequence[float]]:
     """The rows of all values tried, the best one of each key marked; and these values."""
     grid = list(search.grid)
     about = {"scale": params.scale, "search": name}
@@ -151,8 +148,8 @@ def _searched(
         # Only now: two keys may choose by different models of one training.
         remove_checkpoints([layout.checkpoints() / trial.training_key for trial in trials])
         best = {float(row["value"]) for row in rows if row["chosen"]}
-        further = [value for end in sorted(best) if (value := beyond(grid, end)) is not None]
-        more = [value for value in further if _can_have(params, search, value)]
+        further = (beyond(grid, end) for end in sorted(best))
+        more = [value for value in further if value is not None and _can_have(params, search, value)]
         if not more or not left:
             break
         tried = ", ".join(f"{value:g}" for value in grid)
@@ -163,7 +160,7 @@ def _searched(
     return rows, grid
 
 
-def in_words(rows: Sequence[Row], grid: Sequence[float]) -> Iterator[str]:
+def in_words(rows: Sequence[Json], grid: Sequence[float]) -> Iterator[str]:
     """What a search chose, and where more values or rounds may be better."""
     for row in (row for row in rows if row["chosen"]):
         value, loss = f"{row['chooses']}: {row['value']:g}", row["validation_loss"]
@@ -190,10 +187,7 @@ def beyond(grid: Sequence[float], best: float) -> float | None:
 
 
 def with_value(params: Params, key: str, value: float) -> Params:
-    """params.yaml with another value at a dotted key.
-
-    Raises QuorumError if there is no such key, or it cannot have the value.
-    """
+    """params.yaml with another value at a dotted key. Raises QuorumError if the key is unknown or cannot have it."""
     content = params.model_dump(by_alias=True, exclude_unset=True, mode="json")
     *path, last = key.split(".")
     table: object = content
@@ -219,34 +213,42 @@ def _can_have(params: Params, search: Search, value: float) -> bool:
 
 
 def _order(params: Params, key: str, run: str, value: float) -> TrainOrder:
-    """A run's training with a value at a key, at the seed of tuning.
-
-    Raises QuorumError if the key cannot have the value, or the run does not train with it.
-    """
-    order = train_order(with_value(params, key, value), run)
+    """A run's training with a value at a key, at the seed of tuning. Raises QuorumError if the run cannot have it."""
+    changed = with_value(params, key, value)
+    order = train_order(changed, run)
     if order.left_out:
         raise QuorumError(f"params.yaml: tune: {key}={value:g}: {order.left_out}; leave it out")
     if order.training is None:
         raise QuorumError(f"params.yaml: tune: {key}: run {run} trains nothing; choose another")
+    if _data_orders(changed, run) != _data_orders(params, run):
+        raise QuorumError(f"params.yaml: tune: {key}: changes a run's data or what is stored of them; choose another")
     training = order.training.model_copy(update={"seed": params.tune.seed, "keep_rounds": False})
     return order.model_copy(update={"training": training})
+
+
+def _data_orders(params: Params, run: str) -> tuple[PartitionOrder, EncodeOrder]:
+    """The orders that draw and encode a run's setting at the seed of tuning, without test examples."""
+    # Batches decide no data; that they are enough is checked where the setting is partitioned.
+    name, seeds = params.runs[run].setting, [params.tune.seed]
+    order = partition_order(params, name, seeds)
+    order = order.model_copy(update={"take": order.take.model_copy(update={"test": None}), "batch": None})
+    return order, encode_order(params, name, [run], seeds)
 
 
 def _drawn(params: Params, run: str) -> Drawn:
     """Draw and encode a run's setting at the seed of tuning, without test examples."""
     name, seed = params.runs[run].setting, params.tune.seed
-    order = partition_order(params, name, [seed])
-    order = order.model_copy(update={"take": order.take.model_copy(update={"test": None})})
-    every = examples_of(order.data, load_task(task_of(params, name)).kind)
+    order, encoding = _data_orders(params, run)
+    every = examples_of(order.data, load_task(order.task).kind)
     examples = {identity: example for identity, example in every.items() if example.split != "test"}
     one = draw(name, order, examples, seed, sampled(order.data), needed=VISIBLE)
-    indices, _ = encode(name, encode_order(params, name, [run], [seed]), examples, {seed: one.manifest})
+    indices, _ = encode(name, encoding, examples, {seed: one.manifest})
     index = index_of(indices[run])
     used = {i: asdict(examples[i]) for own in one.manifest.values() for split in VISIBLE for i in own[split]}
     return Drawn(one.manifest, index, sha256_json([one.manifest, used, index.digest]))
 
 
-def _row_of(trial: Trial, about: Row) -> Row:
+def _row_of(trial: Trial, about: Json) -> Json:
     """A trial's row in the table; one that is not there is trained and added."""
     row = trial.row()
     if row is None:
@@ -257,12 +259,12 @@ def _row_of(trial: Trial, about: Row) -> Row:
     return row
 
 
-def _try(trial: Trial) -> Row:
+def _try(trial: Trial) -> Json:
     """Train a trial; its row of the table."""
     try:
         data, key = trial.drawn, trial.training_key
         finished = train_learner(trial.training, data.manifest, data.index, key, str(trial), lambda rows: None)
-        found = _found(finished, trial.order)
+        found = _found(finished, trial)
     except QuorumError as error:
         if error.code != "not_finite":
             raise
@@ -273,26 +275,25 @@ def _try(trial: Trial) -> Row:
     return about | found | how
 
 
-def _found(finished: Finished, order: TrainOrder) -> Row:
+def _found(finished: Finished, trial: Trial) -> Json:
     """A trial's validation loss of the evaluated round, the mean over clients, and its rounds."""
-    assert order.training is not None
-    owner = order.evaluate or "server"
+    owner = trial.order.evaluate or "server"
     best = finished.private.best[owner]
     losses = [one.loss for one in best.values()]
-    if order.evaluated == "last":
+    if trial.order.evaluated == "last":
         losses = [loss for row in finished.progress.last if (loss := row.known_loss(owner)) is not None]
     return {
         "validation_loss": round(fmean(losses), 5),
         "best_rounds": "/".join(str(one.round) for one in best.values()),
         "rounds": finished.progress.round,
-        "ended": "patience" if finished.progress.stale >= order.training.patience else "cap",
+        "ended": "patience" if finished.progress.stale >= trial.training.patience else "cap",
     }
 
 
-def with_choices(rows: Sequence[Row]) -> list[Row]:
+def with_choices(rows: Sequence[Json]) -> list[Json]:
     """Mark the best trial of each key; the first of equal ones."""
-    best: dict[str, Row] = {}
+    by_key: dict[str, list[Json]] = {}
     for row in rows:
-        if row["chooses"] not in best or row["validation_loss"] < best[row["chooses"]]["validation_loss"]:
-            best[row["chooses"]] = row
+        by_key.setdefault(row["chooses"], []).append(row)
+    best = {key: min(own, key=itemgetter("validation_loss")) for key, own in by_key.items()}
     return [row | {"chosen": int(best[row["chooses"]] is row)} for row in rows]

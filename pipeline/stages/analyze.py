@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 
 from pipeline.clients.skews import SERVER
-from pipeline.corpora.prepared import examples_of
+from pipeline.corpora.example import examples_of
 from pipeline.plan.orders import AnalyzeOrder, RunRow, planned_run, read_order
 from pipeline.tasks.task import load_task
 from pipeline.workspace import layout
@@ -73,7 +73,7 @@ def _words(rows: list[RunRow], examples: Json, samples: int) -> None:
     """Write which words were distilled, over all seeds; without a selective run the tables have no rows."""
     words = None
     if rows:
-        from pipeline.runs.words import words_of_run
+        from pipeline.runs.analysis import words_of_run
 
         words = words_of_run([row for row in rows if row.name == rows[0].name], examples, samples)
     write_table(layout.POS_SHARES, words.parts if words else [], PARTS)

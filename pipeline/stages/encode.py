@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from pipeline.corpora.prepared import examples_of
+from pipeline.corpora.example import examples_of
 from pipeline.plan.orders import EncodeOrder, read_order
 from pipeline.runs.index import read_manifest
 from pipeline.tasks.task import load_task

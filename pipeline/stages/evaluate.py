@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pipeline.corpora.prepared import examples_of
+from pipeline.corpora.example import examples_of
 from pipeline.plan.orders import EvaluateOrder, planned_run, read_order
 from pipeline.runs.result_files import result_of, text_hash, write_result
 from pipeline.tasks.task import Prediction, load_task

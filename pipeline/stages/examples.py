@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pipeline.corpora.prepared import sampled
+from pipeline.corpora.example import sampled
 from pipeline.evaluation.scores import read_rows
 from pipeline.federated.methods import OURS, TURNS
 from pipeline.federated.objectives.threshold import Threshold

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 
 from pipeline.corpora.catalog import SOURCES
-from pipeline.corpora.own import split_folder
+from pipeline.corpora.organisation import split_folder
 from pipeline.corpora.qmsum import own_folder
 from pipeline.corpora.sources import choose, fetch
 from pipeline.plan.orders import IngestOrder, read_order

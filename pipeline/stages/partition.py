@@ -6,7 +6,7 @@ from pathlib import Path
 
 from pipeline.clients import exchange
 from pipeline.clients.skews import SERVER, Skewed
-from pipeline.corpora.prepared import examples_of, sampled
+from pipeline.corpora.example import examples_of, sampled
 from pipeline.plan.orders import PartitionOrder, read_order
 from pipeline.runs.partitioning import Drawn, draw
 from pipeline.tasks.task import load_task

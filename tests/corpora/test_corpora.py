@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import MIRROR, ROOT, needs_mirror
+from conftest import MIRROR, needs_mirror
 
 from pipeline.corpora import listed, sources
 from pipeline.corpora.catalog import SOURCES
 from pipeline.corpora.conversation import Conversation, Notes, Turn
-from pipeline.corpora.example import SPLITS, read_examples, write_examples
 from pipeline.corpora.listed import Listed
-from pipeline.corpora.own import split_folder
+from pipeline.corpora.organisation import split_folder
 from pipeline.corpora.qmsum import DOMAINS, examples_of, parse_meeting, read_folder, span_turns
 from pipeline.corpora.statistics import COLUMNS, PAPER, compared
 from pipeline.corpora.text import clean
 from pipeline.errors import QuorumError
-from pipeline.workspace.files import sha256_file, write_json, write_jsonl
+from pipeline.workspace.files import sha256_file, write_bytes, write_json
 from pipeline.workspace.layout import source_record
 
 TURNS = tuple(Turn("A", str(i)) for i in range(10))
@@ -92,23 +91,6 @@ def test_what_is_mended_is_counted(tmp_path: Path) -> None:
     assert (notes.spans_past_end, notes.dropped_empty_target, notes.kept_without_turns) == (1, ["q/d/m/1"], ["q/d/m/2"])
 
 
-def test_a_split_without_meetings_is_one_line(tmp_path: Path) -> None:
-    write_meeting(tmp_path / "train" / "m.json")
-    with pytest.raises(QuorumError, match="val: holds no meeting"):
-        read_folder(tmp_path, corpus="q", domain="d", span_end="inclusive", notes=Notes())
-
-
-def test_an_example_is_read_as_it_was_written_and_another_line_is_named(tmp_path: Path) -> None:
-    example = Conversation("i", "q", "d", "val", "m", "q?", (Turn("A", "line\u2028separator"),), "t")
-    write_examples(tmp_path / "e.jsonl", [example])
-    assert read_examples(tmp_path / "e.jsonl", Conversation) == {"i": example}
-    row = asdict(example)
-    for wrong in ({"id": "x"}, row | {"more": 1}, row | {"turns": [{"speaker": "A", "text": "b", "more": 1}]}):
-        write_jsonl(tmp_path / "e.jsonl", [row, wrong])
-        with pytest.raises(QuorumError, match="line 2: no Conversation"):
-            read_examples(tmp_path / "e.jsonl", Conversation)
-
-
 def test_own_meetings_are_split_by_meeting_always_the_same_way(tmp_path: Path) -> None:
     """Of 20 meetings 16 train, 2 validate and 2 test."""
     for i in range(20):
@@ -116,10 +98,22 @@ def test_own_meetings_are_split_by_meeting_always_the_same_way(tmp_path: Path) -
     found = []
     for into in (tmp_path / "a", tmp_path / "b"):
         split_folder(tmp_path / "own", into)
-        found.append({split: sorted(path.name for path in (into / split).iterdir()) for split in SPLITS})
+        found.append({path.name: path.parent.name for path in into.rglob("*.json")})
     assert found[0] == found[1]
-    assert [len(names) for names in found[0].values()] == [16, 2, 2]
-    assert len({name for names in found[0].values() for name in names}) == 20
+    assert Counter(found[0].values()) == {"train": 16, "val": 2, "test": 2}
+
+
+def test_meetings_that_cannot_be_split_or_read_are_one_line(tmp_path: Path) -> None:
+    with pytest.raises(QuorumError, match="does not exist"):
+        split_folder(tmp_path / "none", tmp_path / "a")
+    broken = write_meeting(tmp_path / "train" / "m1.json")
+    with pytest.raises(QuorumError, match="needs at least three"):
+        split_folder(tmp_path / "train", tmp_path / "a")
+    with pytest.raises(QuorumError, match="val: holds no meeting"):
+        read_folder(tmp_path, corpus="q", domain="d", span_end="inclusive", notes=Notes())
+    broken.write_text('{"meeting_transcripts": [', encoding="utf-8")
+    with pytest.raises(QuorumError, match=r"train/m1\.json: line 1: malformed JSON"):
+        split_folder(tmp_path / "train", tmp_path / "a")
 
 
 def test_own_meetings_of_one_name_are_two_meetings(tmp_path: Path) -> None:
@@ -130,28 +124,6 @@ def test_own_meetings_of_one_name_are_two_meetings(tmp_path: Path) -> None:
         for c in ("Clinic", "Hospital", "qmsum")
     ]
     assert of == ["Clinic/monday", "Hospital/monday", "monday"]
-
-
-def test_own_meetings_that_cannot_be_split_are_one_line(tmp_path: Path) -> None:
-    write_meeting(tmp_path / "own" / "m0.json")
-    with pytest.raises(QuorumError, match="needs at least three"):
-        split_folder(tmp_path / "own", tmp_path / "a")
-    with pytest.raises(QuorumError, match="does not exist"):
-        split_folder(tmp_path / "none", tmp_path / "a")
-    for i in (1, 2):
-        write_meeting(tmp_path / "own" / f"m{i}.json")
-    (tmp_path / "own" / "m1.json").write_text('{"meeting_transcripts": [', encoding="utf-8")
-    with pytest.raises(QuorumError, match=r"own/m1\.json: line 1: malformed JSON"):
-        split_folder(tmp_path / "own", tmp_path / "a")
-
-
-@pytest.mark.parametrize("domain", DOMAINS)
-def test_a_domain_of_the_sample_is_a_dozen_meetings(domain: str) -> None:
-    folder, notes = ROOT / "data/sample/qmsum" / domain, Notes()
-    examples = read_folder(folder, corpus="q", domain=domain, span_end="inclusive", notes=notes)
-    assert len({example.meeting for example in examples}) == 12
-    assert len(examples) >= 24
-    assert notes == Notes()
 
 
 NAMES = ("data/Academic/train/a.json", "data/Academic/test/b.json")
@@ -169,29 +141,29 @@ def small_mirror(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize(("content", "message"), [(b"x", "truncated or altered"), (None, "is missing from the mirror")])
-def test_a_damaged_corpus_file_is_one_line(small_mirror: Path, content: bytes | None, message: str) -> None:
+@pytest.mark.parametrize(
+    ("source", "mirror", "content", "message"),
+    [
+        ("mirror", ".", b"x", r"qmsum/data/Academic/test/b\.json.*truncated or altered"),
+        ("mirror", ".", None, r"qmsum/data/Academic/test/b\.json.*is missing from the mirror"),
+        ("mirror", "", b"", "set QUORUM_MIRROR"),
+        ("mirror", "gone", b"", "gone: is not a folder"),
+        ("upstream", ".", b"", r"http://127.0.0.1:9/data/Academic/t.*json: could not be fetched"),
+    ],
+    ids=["damaged", "missing", "no mirror", "no folder", "out of reach"],
+)
+def test_a_source_that_cannot_be_used_is_one_line(
+    small_mirror: Path, monkeypatch: pytest.MonkeyPatch, source: Any, mirror: str, content: bytes | None, message: str
+) -> None:
+    monkeypatch.setitem(SOURCES, "qmsum", Listed("qmsum", "qmsum", "c0", "http://127.0.0.1:9/"))
+    monkeypatch.setenv("QUORUM_MIRROR", mirror and str(small_mirror / mirror))
+    monkeypatch.setenv("DVC_ROOT", str(small_mirror))
     path = small_mirror / "qmsum" / NAMES[1]
     path.unlink()
     if content is not None:
         path.write_bytes(content)
-    with pytest.raises(QuorumError, match=message) as caught:
-        sources.fetch("qmsum", "mirror", small_mirror / "out")
-    assert str(path) in str(caught.value)
-
-
-@pytest.mark.parametrize(("name", "message"), [("", "set QUORUM_MIRROR"), ("gone", "gone: is not a folder")])
-def test_no_mirror_is_one_line(name: str, message: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("QUORUM_MIRROR", name and str(tmp_path / name))
     with pytest.raises(QuorumError, match=message):
-        sources.fetch("qmsum", "mirror", tmp_path)
-
-
-def test_upstream_out_of_reach_is_one_line_with_the_url(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setitem(SOURCES, "qmsum", Listed("qmsum", "qmsum", "c0", "http://127.0.0.1:9/"))
-    monkeypatch.setenv("DVC_ROOT", str(tmp_path))
-    with pytest.raises(QuorumError, match=r"http://127.0.0.1:9/data/Academic/test/Bed003.json: could not be fetched"):
-        sources.fetch("qmsum", "upstream", tmp_path / "out")
+        sources.fetch("qmsum", source, small_mirror / "out")
 
 
 def test_upstream_serves_the_mirrors_bytes_and_resumes(
@@ -219,17 +191,17 @@ def test_auto_takes_the_first_that_answers(monkeypatch: pytest.MonkeyPatch, caps
 
 
 def test_a_better_source_than_was_used_is_seen(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The files of a mirror are those of a pinned commit; who wants the sample has it."""
     monkeypatch.chdir(tmp_path)
-    within: set[str] = {"sample"}
+    within = {"sample"}
     monkeypatch.setattr(sources, "reachable", lambda corpus, source: source in within)
-    assert not sources.is_outdated("qmsum", "auto"), "nothing was fetched yet"
-    write_json(source_record("qmsum"), {"source": "sample"})
-    assert not sources.is_outdated("qmsum", "auto")
-    within.add("mirror")
-    assert sources.is_outdated("qmsum", "auto")
-    assert not sources.is_outdated("qmsum", "sample"), "it was asked for"
-    write_json(source_record("qmsum"), {"source": "mirror"})
-    assert not sources.is_outdated("qmsum", "auto"), "its files are those of a pinned commit"
+    found = [sources.is_outdated("qmsum", "auto")]
+    for used, reachable in (("sample", "sample"), ("sample", "mirror"), ("mirror", "mirror")):
+        within.add(reachable)
+        write_json(source_record("qmsum"), {"source": used})
+        found.append(sources.is_outdated("qmsum", "auto"))
+        assert not sources.is_outdated("qmsum", "sample") or used == "mirror"
+    assert found == [False, False, True, False]
 
 
 def test_changed_files_of_a_corpus_without_a_pinned_commit_are_seen(
@@ -238,8 +210,7 @@ def test_changed_files_of_a_corpus_without_a_pinned_commit_are_seen(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("QUORUM_MIRROR", str(tmp_path / "mirror"))
     minutes = tmp_path / "mirror" / "elitr" / "test" / "minutes.txt"
-    minutes.parent.mkdir(parents=True)
-    minutes.write_text("as it was fetched")
+    write_bytes(minutes, b"as it was fetched")
     sources.fetch("elitr", "mirror", source_record("elitr").parent)
     write_json(source_record("elitr"), {"source": "mirror"})
     assert not sources.is_outdated("elitr", "auto")

@@ -10,9 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.corpora.conversation import Conversation
-from pipeline.corpora.example import write_examples
+from pipeline.corpora.example import examples_of, sampled, write_examples
 from pipeline.corpora.hash_order import hash_order
-from pipeline.corpora.prepared import examples_of, sampled
 from pipeline.errors import QuorumError
 from pipeline.workspace import layout
 from pipeline.workspace.files import write_json
@@ -60,7 +59,6 @@ def test_examples_are_of_the_corpora_that_are_named() -> None:
 
 @pytest.mark.usefixtures("two")
 def test_a_corpus_that_is_not_named_is_not_read() -> None:
-    """Not even if it cannot be read."""
     layout.examples("samsum").write_text("no example")
     layout.notes("samsum").unlink()
     assert [example.meeting for example in examples_of(["qmsum"], Conversation).values()] == ["m0", "m1", "m2"]

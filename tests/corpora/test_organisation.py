@@ -10,8 +10,7 @@ from typer.testing import CliRunner
 
 from pipeline.__main__ import app
 from pipeline.corpora.conversation import Turn
-from pipeline.corpora.organisation import check, meetings_of
-from pipeline.corpora.own import split_folder
+from pipeline.corpora.organisation import check, meetings_of, split_folder
 from pipeline.corpora.qmsum import parse_meeting
 from pipeline.corpora.roles import with_roles
 from pipeline.errors import QuorumError
@@ -59,21 +58,15 @@ def test_every_file_has_its_row_and_its_fault(tmp_path: Path) -> None:
         ({"a__csv": f"file,query,summary,turns\nmay.txt,Q,S,{'9' * 5000}-9\n"}, "line 2: turns '9999"),
         ({"a__csv": "file,query,summary\nmay.txt,Q,They stop, and go.\n"}, "line 2: 4 fields, and the header has 3"),
         ({"may__summary__txt": " \n"}, r"may.summary.txt: is empty"),
+        ({"may__vtt": "WEBVTT\n"}, r"may.vtt: may.txt has the same name"),
     ],
 )
-def test_a_wrong_summary_is_named(files: dict[str, str], message: str, tmp_path: Path) -> None:
+def test_a_wrong_summary_or_folder_is_named(files: dict[str, str], message: str, tmp_path: Path) -> None:
+    with pytest.raises(QuorumError, match="has no meeting"):
+        meetings_of(tmp_path)
     lay(tmp_path, may__txt=TALK, **files)
     with pytest.raises(QuorumError, match=message):
         meetings_of(tmp_path)
-
-
-@pytest.mark.parametrize(
-    ("files", "message"),
-    [({}, "has no meeting"), ({"may__txt": TALK, "may__vtt": "WEBVTT\n"}, r"may.vtt: may.txt has the same name")],
-)
-def test_a_folder_that_cannot_be_used_is_named(files: dict[str, str], message: str, tmp_path: Path) -> None:
-    with pytest.raises(QuorumError, match=message):
-        check(lay(tmp_path / "f", **files))
     with pytest.raises(QuorumError, match="is not a folder"):
         check(tmp_path / "gone")
 

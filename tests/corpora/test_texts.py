@@ -5,17 +5,20 @@ from __future__ import annotations
 import json
 from collections import Counter
 from contextlib import nullcontext
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from pipeline.corpora import aeslc, iob, newsgroups, own_texts, squad
+from pipeline.corpora.conversation import Conversation, Turn
 from pipeline.corpora.example import read_examples, write_examples
 from pipeline.corpora.labelled import Labelled, Question, Tagged, Titled
 from pipeline.errors import QuorumError
 from pipeline.tasks.classify import Classify
 from pipeline.tasks.tag import Tag
+from pipeline.workspace.files import write_jsonl
 
 POST = "From: a@b.org\nSubject: Re: RE: Brakes squeak\nLines: 2\n\nMine do,\ntoo.\n"
 
@@ -106,12 +109,17 @@ def test_an_email_that_recurs_in_the_test_set_does_not_train(tmp_path: Path) -> 
         Tagged("i", "val", "o", "g", ("a", "b"), ("O", "B-X")),
         Question("i", "test", "o", "g", "why?", "because", (("because", 0),)),
         Titled("i", "train", "o", "g", "long", "short", ("other",)),
+        Conversation("i", "q", "d", "val", "m", "q?", (Turn("A", "line\u2028separator"),), "t"),
     ],
     ids=lambda text: type(text).__name__,
 )
-def test_a_record_is_read_back_as_it_was_written(text: Any, tmp_path: Path) -> None:
+def test_a_record_is_read_back_as_it_was_written_and_another_line_is_named(text: Any, tmp_path: Path) -> None:
     write_examples(tmp_path / "x.jsonl", [text])
     assert read_examples(tmp_path / "x.jsonl", type(text)) == {"i": text}
+    for wrong in ({"id": "x"}, asdict(text) | {"more": 1}):
+        write_jsonl(tmp_path / "x.jsonl", [asdict(text), wrong])
+        with pytest.raises(QuorumError, match=f"line 2: no {type(text).__name__}"):
+            read_examples(tmp_path / "x.jsonl", type(text))
 
 
 def test_own_rows_without_splits_are_split_by_group(tmp_path: Path) -> None:
@@ -151,12 +159,7 @@ def test_own_tags_come_as_lists_or_words(tmp_path: Path) -> None:
         (Tagged, "a.csv", "words,tags,split\na b,B-PER I-LOC,train\n", "line 2: tag 2, 'I-LOC': follows 'B-PER'"),
         (Tagged, "a.csv", "words,tags,split\na,I-LOC,train\n", "line 2: tag 1, 'I-LOC': begins the sentence; begin"),
         (Question, "a.csv", "question,context,answer,answer_start,split\nq,abc,b,2,train\n", "'b' does not lie in its"),
-        (
-            Question,
-            "a.csv",
-            "question,context,answer,answer_start,split\nq,abc,b,x,train\n",
-            "answer_start is no number",
-        ),
+        (Question, "a.csv", "question,context,answer,answer_start\nq,abc,b,x\n", "answer_start is no number"),
     ],
 )
 def test_a_wrong_row_is_named(kind: type[Any], name: str, content: str | None, message: str, tmp_path: Path) -> None:

@@ -12,8 +12,8 @@ from test_stages import manifest, rows_of
 from workspaces import stand_ins
 
 from pipeline.clients.manifest import leaks
+from pipeline.corpora.example import examples_of
 from pipeline.corpora.labelled import Titled
-from pipeline.corpora.prepared import examples_of
 from pipeline.errors import QuorumError
 from pipeline.plan.orders import PredictOrder, read_order
 from pipeline.runs import jobs

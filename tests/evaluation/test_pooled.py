@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pipeline.clients.dirichlet import partition
 from pipeline.evaluation.pooled import (
     combined,
     divergences,
@@ -117,24 +116,3 @@ def test_divergence_of_nothing_in_common_is_one_bit() -> None:
     """(1, 0) and (0, 1): 1 bit. (.5, .5) and (1, 0): H(.75, .25) = .8113, less the mean of 1 and 0: .3113."""
     assert divergences({"a": {"x": 1}, "b": {"y": 1}})[0, 1] == 1.0
     assert divergences({"a": {"x": 1, "y": 1}, "b": {"x": 2}})[0, 1] == pytest.approx(0.3113, abs=1e-4)
-
-
-NEWSGROUPS = (357, 445, 460, 526, 544, 558, 564, 565, 570, 571, 571, 573, 573, 574, 574, 575, 577, 578, 579, 580)
-"""How many training posts each group of 20 Newsgroups has, less 20 for development: 10,914 of 11,314."""
-
-
-@pytest.mark.parametrize(("alpha", "expected"), [(1.0, 0.803), (5.0, 0.592), (10.0, 0.444), (100.0, 0.085)])
-def test_clients_are_as_far_apart_as_alpha_says(alpha: float, expected: float) -> None:
-    """20 Newsgroups over 100 clients, the mean over ten seeds."""
-    labels = [str(label) for label, count in enumerate(NEWSGROUPS) for _ in range(count)]
-    found = []
-    for seed in range(10):
-        clients = partition([str(i) for i in range(10_914)], labels, 100, seed=seed, dataset="20news", alpha=alpha)
-        label_counts: dict[str, dict[str, int]] = {}
-        for number, own in enumerate(clients):
-            for identity in own:
-                counts = label_counts.setdefault(str(number), {})
-                counts[labels[int(identity)]] = counts.get(labels[int(identity)], 0) + 1
-        matrix = divergences(label_counts)
-        found.append(matrix[~np.eye(100, dtype=bool)].mean())
-    assert np.mean(found) == pytest.approx(expected, abs=0.03)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from pipeline.evaluation.intervals import Interval
-from pipeline.evaluation.scores import Figures, Scored, figures_of, over_seeds, read_rows
+from pipeline.evaluation.scores import Scored, figures_of, over_seeds, read_rows
 
 
 def example(identity: str, meeting: str, rouge: float, loss: float, tokens: int = 10) -> dict[str, object]:
@@ -42,15 +41,6 @@ def test_figures_are_of_each_client_and_of_their_mean() -> None:
         "A": (2, 10.0),
         "B": (1, 40.0),
         "mean": (3, 25.0),
-    }
-
-
-def test_figures_are_written_to_four_digits() -> None:
-    """Each with its interval and its standard error; the losses of other models are numbers."""
-    figures = Figures(3, {"loss": Interval(2.00004, 1.99996, 2.1, 0.05)}, {"last": 2.123456})
-    assert figures.to_json() == {
-        "loss": {"value": 2.0, "low": 2.0, "high": 2.1, "standard_error": 0.05},
-        "last_loss": 2.1235,
     }
 
 

@@ -12,8 +12,8 @@ from made_results import TRAINING, results_of, round_of, row_of, run_of
 from pipeline.federated.history import Round
 from pipeline.plan.orders import RunRow
 from pipeline.report.limits import first_rounds, limits, truncation
+from pipeline.runs.result_files import Cut
 from pipeline.runs.results import Results
-from pipeline.runs.truncation import Cut
 
 KD = {"share_distilled": 0.9}
 

@@ -14,8 +14,7 @@ from made_results import SUMMARIZE, order_of, row_of, save_results
 from workspaces import stand_ins
 
 from pipeline.corpora.conversation import Conversation, Turn
-from pipeline.corpora.example import write_examples
-from pipeline.corpora.prepared import examples_of
+from pipeline.corpora.example import examples_of, write_examples
 from pipeline.errors import QuorumError
 from pipeline.federated.methods import OURS
 from pipeline.plan.orders import EvaluateOrder, RunRow

@@ -74,13 +74,9 @@ def test_what_a_copy_would_lack_is_found_before_it(here: Workspace) -> None:
 
 
 def test_a_folder_that_is_no_copy_is_refused(here: Workspace) -> None:
-    layout.smoke_copy().mkdir(parents=True, exist_ok=True)
-    git, away = layout.smoke_copy() / ".git", layout.smoke_copy() / ".away"
-    if git.exists():
-        git.rename(away)
+    copies.lay_smoke()
+    git = layout.smoke_copy() / ".git"
+    git.rename(git.with_name(".away"))
     with pytest.raises(QuorumError, match="is not a copy of the workspace; delete it"):
         copies.lay_smoke()
-    if away.exists():
-        away.rename(git)
-    else:
-        layout.smoke_copy().rmdir()
+    git.with_name(".away").rename(git)

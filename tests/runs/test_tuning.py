@@ -68,15 +68,12 @@ def given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Given:
     def give(loss: Losses) -> list[Training]:
         done: list[Training] = []
 
-        def try_one(trial: tuning.Trial) -> dict[str, Any]:
-            training = trial.training
-            done.append(training)
-            about = {"chooses": trial.key, "run": trial.run, "method": trial.method, "value": trial.value}
-            how = {"precision": "fp32", "code": trial.code, "fingerprint": trial.fingerprint}
-            found = {"validation_loss": round(loss(training) + (trial.order.evaluated == "last"), 5)}
-            return about | how | found | {"best_rounds": "1", "rounds": 2, "ended": "patience"}
+        def found(_finished: object, trial: tuning.Trial) -> dict[str, Any]:
+            value = round(loss(trial.training) + (trial.order.evaluated == "last"), 5)
+            return {"validation_loss": value, "best_rounds": "1", "rounds": 2, "ended": "patience"}
 
-        monkeypatch.setattr(tuning, "_try", try_one)
+        monkeypatch.setattr(tuning, "train_learner", lambda training, *_: done.append(training))
+        monkeypatch.setattr(tuning, "_found", found)
         return done
 
     return give
@@ -151,12 +148,14 @@ def test_rows_of_other_scales_stay_and_one_in_another_precision_is_refused(given
         ("lambda", "fedprox", "lambda: Input should be less than"),
         ("rates.server", "zeroshot", "rates.server: run zeroshot trains nothing; choose another"),
         ("runs.fedselectkd.kd_from_round", "fedselectkd", "kd_from_round: 9, but of 2 rounds"),
+        ("target_tokens", "fedprox", "target_tokens: changes a run's data or what is stored of them"),
+        ("settings.domains.validation_examples", "fedprox", "validation_examples: changes a run's data"),
     ],
 )
 def test_a_wrong_trial_is_one_line(given: Given, key: str, run: str, message: str) -> None:
     done = given(lambda training: 0.0)
     with pytest.raises(QuorumError) as caught:
-        tuned({}, wrong={"grid": [1.0, 9.0], "chooses": {key: run}})
+        tuned({}, wrong={"grid": [2.0, 9.0], "chooses": {key: run}})
     assert message in str(caught.value)
     assert "\n" not in str(caught.value)
     with pytest.raises(QuorumError, match=r"tune\.searches: is empty"):

@@ -13,8 +13,8 @@ from made_results import TRAINING, round_of, run_of
 from pipeline.federated.history import Round
 from pipeline.federated.masks import pack_masks
 from pipeline.model.adapter import pack
-from pipeline.runs import words
-from pipeline.runs.words import words_of_run
+from pipeline.runs import analysis
+from pipeline.runs.analysis import words_of_run
 from pipeline.workspace import layout
 from pipeline.workspace.files import write_bytes, write_json
 from pipeline.workspace.tables import write_table
@@ -42,8 +42,8 @@ class Reading:
 @pytest.fixture(autouse=True)
 def read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(words, "model_of", Reading)
-    monkeypatch.setattr(words, "PrefixStore", Reading)
+    monkeypatch.setattr(analysis, "model_of", Reading)
+    monkeypatch.setattr(analysis, "PrefixStore", Reading)
 
 
 def lay(run: str, history: Sequence[Round], masks: dict[int, list[list[bool]]]) -> None:

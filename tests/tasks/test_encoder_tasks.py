@@ -18,7 +18,7 @@ from pipeline.model.frozen_part import FrozenPart
 from pipeline.model.tiny import tiny_encoder, tiny_wordpieces
 from pipeline.tasks.answer import Answer, best_span
 from pipeline.tasks.classify import Classify
-from pipeline.tasks.encoded import EncoderTask, EncoderWithHead
+from pipeline.tasks.encoded import EncoderTask
 from pipeline.tasks.spans import span_counts
 from pipeline.tasks.tag import Tag
 from pipeline.tasks.task import Prediction
@@ -222,11 +222,3 @@ def test_a_token_outside_of_the_context_is_never_an_answer() -> None:
     (read, *_), prefixes = task.render(MADE, texts[0], (), Limits(40, 1)), prefixes_of(task, MADE, texts[:1])
     probabilities = task.outputs(MADE, prefixes, adapter_of(task, MADE, texts[:1])).softmax(-1)
     assert not probabilities[:, sorted(set(range(len(read.source))) - set(read.places))].any()
-
-
-def test_an_encoder_with_a_head_gives_logits() -> None:
-    task, texts = EXAMPLES["classify"]
-    model = EncoderWithHead(MADE, task)
-    logits = model.target_hidden(prefixes_of(task, model.encoder, texts), adapter_of(task, model.encoder, texts))
-    assert model.head(logits) is logits
-    assert model.pieces([1, 2]) == ["", ""]
