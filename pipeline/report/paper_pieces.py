@@ -11,7 +11,7 @@ from pipeline.federated.methods import OURS
 from pipeline.plan.orders import ReportOrder
 from pipeline.report import pieces
 from pipeline.report.naming import colours, labels
-from pipeline.report.page import Canvas
+from pipeline.report.page import Canvas, piece
 from pipeline.report.pieces import Analysis, Rows
 from pipeline.runs.results import Results
 from pipeline.tasks.task import Metric
@@ -59,6 +59,7 @@ def extra_pieces(
         "algorithms": pieces.tuned(results, material.trials, runs("algorithms")),
         "hard": pieces.tuned(results, material.trials, runs("hard")),
         "noniid": pieces.untrained(results.metrics, "zeroshot", metric),
+        "case": [piece("examples_link")],
         "human": pieces.ratings(canvas, material.ratings, OURS, order.sign_flips),
         "sampling": pieces.rounds_of_clients(results, runs("sampling")),
         "words": [
