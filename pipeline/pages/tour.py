@@ -10,7 +10,7 @@ from pipeline.pages.main import write_files
 from pipeline.plan.orders import ReportOrder
 from pipeline.report.limits import random_weights
 from pipeline.report.main_page import draw, rows_are_of, summary
-from pipeline.report.naming import labels
+from pipeline.report.naming import looks
 from pipeline.report.page import Cell, embedded, page, signed, table
 from pipeline.report.summaries import cases, lens
 from pipeline.workspace import layout
@@ -27,7 +27,7 @@ def run(order: ReportOrder) -> None:
 
     Raises QuorumError if no run has a result, or its predictions are missing.
     """
-    (data, files), named = write_files(order), labels(order.runs)
+    (data, files), named = write_files(order), looks(order.runs)
     predictions = {
         row.name: read_jsonl(layout.predictions(row.id)) for row in data.order.runs if row.method not in TURNS
     }
@@ -41,11 +41,11 @@ def run(order: ReportOrder) -> None:
         question=data.comparisons.question,
         samples=data.samples,
         random_weights=random_weights(order.backbone),
-        summary=summary(data, named),
+        summary=summary(data),
         rows_are_of=rows_are_of(data.results),
         cases=cases(predictions, named),
         lens=lens(first, tau, predictions),
-        ours=named.get(ours.name, OURS) if ours else OURS,
+        ours=named[ours.name].label if ours else OURS,
         tau=f"{tau:g}",
         result=_result(),
     )

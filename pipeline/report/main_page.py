@@ -2,27 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 
 from markupsafe import Markup
 
 from pipeline.corpora.qmsum import DOMAINS
+from pipeline.evaluation.comparisons import Comparisons, Effect
 from pipeline.evaluation.intervals import Interval
 from pipeline.evaluation.scores import MEAN, by_client
 from pipeline.federated.history import best_rounds
-from pipeline.plan.orders import CommonKnobs
-from pipeline.report.effects import answer_of, effects_table, sensitivities_table
+from pipeline.plan.orders import CommonKnobs, ReportOrder
+from pipeline.report.effects import Sensitivities, answer_of, effects_table, sensitivities_table
 from pipeline.report.figures import bars, curves, intervals
+from pipeline.report.figures.style import Look
 from pipeline.report.limits import limits, random_weights, truncation
-from pipeline.report.main_data import MainData
-from pipeline.report.naming import colours, labels, tokens_of
+from pipeline.report.naming import looks, tokens_of
 from pipeline.report.page import Canvas, Cell, page, source_of, table
 from pipeline.report.paper import PaperScores
 from pipeline.report.pieces import parts_of_speech, share_text
 from pipeline.runs.results import Metrics, Results
+from pipeline.runs.truncation import Cut
 from pipeline.tasks.rouge import AVERAGED
 from pipeline.tasks.task import Metric
+from pipeline.workspace.record import Json
 
 PAPER_SHARES = {"Academic": "86%", "Committee": "88%", "Product": "89%"}
 PAPER_TABLES = {"bart-large": ("III", "BART-large"), "bart-base": ("IV", "BART-base"), "led-large": ("VI", "LED-large")}
@@ -38,22 +44,87 @@ SHARES = {
 """Share in word_shares.csv, or the paper's -> its column."""
 
 
+@dataclass(frozen=True)
+class MainData:
+    """Everything the page shows.
+
+    Attributes:
+        comparisons: comparisons.yaml.
+        effects: the effects of the comparisons, on their metrics.
+        sources: data set -> where its texts are from.
+        cut: what truncation lost, where it is known.
+        results: of the runs that have results at all seeds.
+        metrics: the task's, the main one first, and the loss last.
+        selective: the run that distils selectively.
+        tau: its τ in nats.
+        seeds: seed -> its name on the page.
+        parts: title -> the figures of one seed alone, where each seed tests other meetings.
+        missing: planned runs that have no result at some seed.
+        deleted: files of results that git has and the workspace lacks.
+        pos, shares: rows of pos_kd.csv and word_shares.csv, where the models are at hand.
+        examples: whether there is a page that quotes texts.
+    """
+
+    order: ReportOrder
+    comparisons: Comparisons
+    effects: Sequence[Effect]
+    sources: Mapping[str, Json]
+    cut: Cut | None
+    results: Results
+    metrics: Sequence[Metric]
+    paper: PaperScores
+    sensitivities: Sensitivities = ()
+    selective: str | None = None
+    tau: float = math.nan
+    seeds: Mapping[int, str] = field(default_factory=dict)
+    parts: Mapping[str, Results] = field(default_factory=dict)
+    missing: Sequence[str] = ()
+    deleted: Sequence[str] = ()
+    pos: Sequence[Json] = ()
+    shares: Sequence[Json] = ()
+    examples: bool = False
+
+    @property
+    def samples(self) -> list[str]:
+        """The data sets of which only the sample was available."""
+        return sorted(name for name, source in self.sources.items() if source["source"] == "sample")
+
+    @property
+    def summarized(self) -> list[Metric]:
+        """The metrics of the small table: the first, those with a ratio to the references, and the loss."""
+        return [self.metrics[0], *(one for one in self.metrics if one.over), self.metrics[-1]]
+
+    @property
+    def compared(self) -> dict[str, Metric]:
+        """Name -> the metrics that runs are compared by."""
+        return {one.name: one for one in (self.metrics[0], self.metrics[-1])}
+
+    @cached_property
+    def looks(self) -> dict[str, Look]:
+        """Run -> its label and colour."""
+        return looks(self.order.runs)
+
+    @property
+    def clients(self) -> list[str]:
+        """The clients of the table, without their mean."""
+        return [client for client in next(iter(self.results.metrics.values())) if client != MEAN]
+
+
 def draw(data: MainData, folder: Path) -> dict[str, Markup]:
     """Save every figure; name -> the HTML that embeds it."""
-    named, coloured, results, canvas = labels(data.order.runs), colours(data.order.runs), data.results, Canvas(folder)
+    results, canvas = data.results, Canvas(folder)
     by_seed, endpoints = list(results.by_seed.values()), tuple(data.compared.values())
     found = {}
     if any(effect.interval for effect in data.effects):
         forest = intervals.draw_forest(data.effects, {one.name: one for one in data.metrics})
         found["forest"] = canvas.place(forest, "forest", "forest", rings="runs", dashed="the paper")
-    means = intervals.draw_means(results.metrics, by_seed, named, coloured, endpoints)
+    means = intervals.draw_means(results.metrics, by_seed, data.looks, endpoints)
     found["main_scores"] = canvas.place(means, "main_scores", "main_scores", runs=list(results.metrics))
     trained = {run: history for run, history in results.histories.items() if history}
-    histories = {named[run]: history for run, history in trained.items()}
-    validation = curves.draw_validation(histories, data.clients, {named[run]: coloured[run] for run in trained})
+    validation = curves.draw_validation(trained, data.clients, data.looks)
     found["learning_curves"] = canvas.place(validation, "learning_curves", "learning_curves", runs=list(trained))
     if sending := [run for run, history in trained.items() if any(one.bytes_moved for one in history)]:
-        totals = bars.draw_totals(histories, len(results.by_seed))
+        totals = bars.draw_totals({data.looks[run].label: own for run, own in trained.items()}, len(results.by_seed))
         found["traffic"] = canvas.place(totals, "traffic", "traffic", runs=sending)
     if data.selective:
         distilled = curves.draw_distilled(results.histories[data.selective], data.clients, data.tau)
@@ -65,7 +136,7 @@ def draw(data: MainData, folder: Path) -> dict[str, Markup]:
 
 def render(data: MainData, figures: Mapping[str, Markup]) -> str:
     """The page as HTML; `figures` is the result of `draw`."""
-    order, named, metrics = data.order, labels(data.order.runs), {one.name: one for one in data.metrics}
+    order, metrics = data.order, {one.name: one for one in data.metrics}
     number, model = PAPER_TABLES.get(order.backbone, PAPER_TABLES["bart-base"])
     return page(
         "main_page.html.j2",
@@ -78,9 +149,9 @@ def render(data: MainData, figures: Mapping[str, Markup]) -> str:
         answer=answer_of(data.effects, metrics),
         effects=effects_table(data.effects, lambda one: metrics[one.metric], data.seeds),
         sensitivities=sensitivities_table(data.effects, data.sensitivities, metrics),
-        summary=summary(data, named),
+        summary=summary(data),
         rows_are_of=rows_are_of(data.results),
-        tables={title: main_table(data, own, named) for title, own in {"": data.results, **data.parts}.items()},
+        tables={title: main_table(data, own) for title, own in {"": data.results, **data.parts}.items()},
         paper=_paper_table(data.paper, number) if data.paper else "",
         paper_number=number,
         paper_model=model,
@@ -102,14 +173,14 @@ def _meetings(results: Results) -> dict[str, int]:
     return {client: len({row.meeting for row in own}) for client, own in by_client(rows).items()}
 
 
-def summary(data: MainData, named: Mapping[str, str]) -> Markup:
+def summary(data: MainData) -> Markup:
     """The small table: every run's mean over clients."""
     titles = [one.title for one in data.summarized]
     rates, rows = _rates(data.results), []
     for run, figures in data.results.metrics.items():
         notes = ["ended by the cap on rounds"] * data.results.capped(run) + ([rates[run]] if run in rates else [])
         cells = (_cell(figures[MEAN].metrics, metric) for metric in data.summarized)
-        rows.append([named[run], *cells, Cell(", ".join(notes), kind="left wraps")])
+        rows.append([data.looks[run].label, *cells, Cell(", ".join(notes), kind="left wraps")])
     head = ["Method", *titles[:-1], f"{titles[-1]}, {data.summarized[-1].unit}", Cell("training", kind="left")]
     return table(head, rows, "summary")
 
@@ -124,7 +195,7 @@ def _rates(results: Results) -> dict[str, str]:
     return {run: f"learning rate {rate:g}" for run, rate in rates.items() if results.rows[run][0].part in several}
 
 
-def main_table(data: MainData, results: Results, named: Mapping[str, str]) -> Markup:
+def main_table(data: MainData, results: Results) -> Markup:
     """A group a client and the mean: every run's figures with intervals, ranked within the group."""
     rows: list[str | list[object]] = []
     for client in [*data.clients, MEAN]:
@@ -135,7 +206,7 @@ def main_table(data: MainData, results: Results, named: Mapping[str, str]) -> Ma
         for run, own in results.metrics.items():
             cells = (_cell(own[client].metrics, metric, ranks[metric.name].get(run, "")) for metric in data.metrics)
             note = "" if client == MEAN else _note(results, run, client)
-            rows.append([named[run], *cells, Cell(note, kind="round")])
+            rows.append([data.looks[run].label, *cells, Cell(note, kind="round")])
     return table(["Method", *(one.title for one in data.metrics), "best round"], rows)
 
 

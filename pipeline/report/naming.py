@@ -1,27 +1,22 @@
-"""The labels and colours of runs, the same in every table and figure of a page, and their limits on tokens."""
+"""How a page names and colours runs, the same in every table and figure of it, and their limits on tokens."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from pipeline.plan.orders import RunRow
-from pipeline.report.figures.style import colour
+from pipeline.report.figures.style import Look, colour
 
 
-def labels(runs: Sequence[RunRow]) -> dict[str, str]:
-    """Run -> its label: its method or part; a second run of the same adds its own name."""
-    named: dict[str, str] = {}
-    for row in runs:
-        if row.name not in named:
-            taken = row.part in named.values()
-            named[row.name] = f"{row.part} ({row.name})" if taken else row.part
-    return named
-
-
-def colours(runs: Sequence[RunRow]) -> dict[str, str]:
-    """Run -> its colour, one a method or part: the same in every figure of the page."""
+def looks(runs: Sequence[RunRow]) -> dict[str, Look]:
+    """Run -> its look: a colour a method or part; a second run of the same adds its own name to the label."""
+    found: dict[str, Look] = {}
     kinds = list(dict.fromkeys(row.part for row in runs))
-    return {row.name: colour(kinds.index(row.part)) for row in runs}
+    for row in runs:
+        taken = any(one.label == row.part for name, one in found.items() if name != row.name)
+        label = f"{row.part} ({row.name})" if taken else row.part
+        found.setdefault(row.name, Look(label, colour(kinds.index(row.part))))
+    return found
 
 
 def tokens_of(row: RunRow) -> str:

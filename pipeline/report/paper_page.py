@@ -17,7 +17,7 @@ from pipeline.federated.history import best_rounds
 from pipeline.plan.orders import ReportOrder, TrainingKnobs
 from pipeline.report.figures.intervals import draw_clients
 from pipeline.report.limits import limits, random_weights, truncation
-from pipeline.report.naming import colours, labels, tokens_of
+from pipeline.report.naming import looks, tokens_of
 from pipeline.report.page import Canvas, Cell, page, source_of, table
 from pipeline.report.pairs import Pair, ahead_by, reference_of
 from pipeline.report.paper import PaperScores, Section, average_of
@@ -109,7 +109,7 @@ def _section(section: Section, data: PaperPage, canvas: Canvas) -> Json:
     figure = ""
     if compared:
         endpoints, by_seed = (data.metric, LOSS), list(data.results.by_seed.values())
-        drawn = draw_clients(compared, by_seed, labels(data.order.runs), colours(data.order.runs), endpoints)
+        drawn = draw_clients(compared, by_seed, looks(data.order.runs), endpoints)
         figure = canvas.place(drawn, section.name, "comparison", title=section.title, runs=list(compared))
     head = [
         *(Cell("run", data.metric.title), *clients, mean),

@@ -9,7 +9,7 @@ import pytest
 from made_results import CLASSIFY, order_of, row_of
 from workspaces import stand_ins
 
-from pipeline.pages.gallery import label_counts_of, write_gallery
+from pipeline.pages.files import label_counts_of, write_gallery
 from pipeline.workspace import layout
 from pipeline.workspace.files import write_json
 

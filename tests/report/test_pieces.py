@@ -15,6 +15,7 @@ from pipeline.federated.history import Round
 from pipeline.plan.orders import RunRow
 from pipeline.report import pieces
 from pipeline.report.figures import matrices
+from pipeline.report.figures.style import Look
 from pipeline.report.page import Canvas
 
 
@@ -270,11 +271,11 @@ def test_who_reaches_the_best_loss_of_averaging_with_how_much() -> None:
     both = {"mean": figures(average=20.0, loss=2.2)}
     metrics = {"avg": both, "kd": both, "slow": {"mean": figures(loss=2.4)}, "alone": both}
     results = results_of(histories=histories, metrics=metrics)
-    names, black = {name: name.upper() for name in histories}, dict.fromkeys(histories, "#000000")
-    _, table = pieces.bytes_sent(Noted(), results, [*histories, "gone"], names, black, 10_000_000)
+    black = {name: Look(name.upper(), "#000000") for name in histories}
+    _, table = pieces.bytes_sent(Noted(), results, [*histories, "gone"], black, 10_000_000)
     assert table_rows(table)[1:] == [
         ["AVG", "2", "20", "2", "2.200", "20.00"],
         ["KD", "1", "10", "2", "2.200", "20.00"],
         ["SLOW", "not reached", "not reached", "2", "2.400", "–"],
     ]
-    assert pieces.bytes_sent(Noted(), results, ["gone", "kd"], {}, {}, 10) == [], "nothing to reach"
+    assert pieces.bytes_sent(Noted(), results, ["gone", "kd"], {}, 10) == [], "nothing to reach"
