@@ -10,27 +10,27 @@ from pathlib import Path
 
 from markupsafe import Markup
 
-from pipeline.corpora.qmsum import DOMAINS
 from pipeline.evaluation.comparisons import Comparisons, Effect
 from pipeline.evaluation.intervals import Interval
 from pipeline.evaluation.scores import MEAN, by_client
-from pipeline.federated.history import best_rounds
 from pipeline.plan.orders import CommonKnobs, ReportOrder
 from pipeline.report.effects import Sensitivities, answer_of, effects_table, sensitivities_table
 from pipeline.report.figures import bars, curves, intervals
 from pipeline.report.figures.style import Look
 from pipeline.report.limits import limits, random_weights, truncation
-from pipeline.report.naming import looks, tokens_of
+from pipeline.report.naming import facts_of, looks, rounds_cell
 from pipeline.report.page import Canvas, Cell, page, source_of, table
-from pipeline.report.paper import PaperScores
+from pipeline.report.paper import PaperScores, paper_table
 from pipeline.report.pieces import parts_of_speech, share_text
 from pipeline.runs.results import Metrics, Results
 from pipeline.runs.truncation import Cut
-from pipeline.tasks.rouge import AVERAGED
 from pipeline.tasks.task import Metric
 from pipeline.workspace.record import Json
 
 PAPER_SHARES = {"Academic": "86%", "Committee": "88%", "Product": "89%"}
+PAPER_TABLES = {"bart-large": ("III", "BART-large"), "bart-base": ("IV", "BART-base"), "led-large": ("VI", "LED-large")}
+"""Backbone -> (number, backbone) of the paper's table; for a backbone that the paper lacks, BART-base's."""
+SHARES = {"Academic": "86%", "Committee": "88%", "Product": "89%"}
 PAPER_TABLES = {"bart-large": ("III", "BART-large"), "bart-base": ("IV", "BART-base"), "led-large": ("VI", "LED-large")}
 """Backbone -> (number, backbone) of the paper's table; for a backbone that the paper lacks, BART-base's."""
 PAPER_METHODS = ("AdaSingle", "AdaCentralized", "AdaFedAvg", "AdaFedKD", "AdaFedSelectKD")
@@ -152,7 +152,7 @@ def render(data: MainData, figures: Mapping[str, Markup]) -> str:
         summary=summary(data),
         rows_are_of=rows_are_of(data.results),
         tables={title: main_table(data, own) for title, own in {"": data.results, **data.parts}.items()},
-        paper=_paper_table(data.paper, number) if data.paper else "",
+        paper=paper_table(data.paper, number) if data.paper else None,
         paper_number=number,
         paper_model=model,
         same_backbone=order.backbone in PAPER_TABLES,
@@ -205,8 +205,8 @@ def main_table(data: MainData, results: Results) -> Markup:
         rows.append(f"{heading} ({examples} test examples)" if examples else heading)
         for run, own in results.metrics.items():
             cells = (_cell(own[client].metrics, metric, ranks[metric.name].get(run, "")) for metric in data.metrics)
-            note = "" if client == MEAN else _note(results, run, client)
-            rows.append([data.looks[run].label, *cells, Cell(note, kind="round")])
+            shown = own if client == MEAN else {client: own[client]}
+            rows.append([data.looks[run].label, *cells, rounds_cell(results, run, shown, data.clients)])
     return table(["Method", *(one.title for one in data.metrics), "best round"], rows)
 
 
@@ -237,47 +237,20 @@ def _cell(figures: Mapping[str, Interval], metric: Metric, rank: str = "") -> Ce
     return Cell(text, one.span(metric.digits))
 
 
-def _note(results: Results, run: str, client: str) -> str:
-    """The best rounds, and the last rounds' test loss where they are others."""
-    history = results.histories[run]
-    best = best_rounds(history, client)
-    if not best:
-        return ""
-    last = {one.seed: one.round for one in sorted(history, key=lambda one: one.round) if one.client == client}
-    note = ""
-    if best != list(last.values()):
-        loss = results.metrics[run][client].other_losses["last"]
-        note = f" (test loss of round {'/'.join(map(str, last.values()))}: {loss:.3f})"
-    return ", ".join(map(str, best)) + note
-
-
 def _facts(data: MainData) -> list[tuple[str, str]]:
-    order = data.order
-    most = order.knobs["validation_examples"]
+    order, most = data.order, data.order.knobs["validation_examples"]
     trained = next((row.training for row in order.runs if row.name == data.selective), None)
     knobs = {}
     if trained:
         knobs = trained.hyperparameters | trained.model_dump(include={*CommonKnobs.model_fields, "learning_rate"})
     return [
-        ("scale", order.scale),
+        *facts_of(order, order.runs),
         ("data", "; ".join(source_of(name, source) for name, source in data.sources.items())),
-        ("backbone", order.backbone),
-        ("products with its weights", order.precision),
         ("span_end", order.knobs.get("span_end", "")),
-        ("source / target tokens", next(tokens_of(row) for row in order.runs if row.learner)),
         ("training examples", f"{100 * order.knobs['train_fraction']:g}% of every client"),
         ("validation examples", "all" if most is None else f"at most {most} a client"),
-        ("seeds", ", ".join(str(seed) for seed in sorted({row.seed for row in order.runs}))),
         *((f"{data.selective}: {name}", str(value)) for name, value in knobs.items()),
     ]
-
-
-def _paper_table(paper: PaperScores, number: str) -> Markup:
-    """The paper's table with the three scores of each of its clients."""
-    rows = {(row["client"], row["method"]): row for row in paper if row["table"] == number}
-    head = ["Method", *(title for client in DOMAINS for title in (f"{client} R-1", "R-2", "R-L"))]
-    cells = [[m, *(rows[client, m][score] for client in DOMAINS for score in AVERAGED)] for m in PAPER_METHODS]
-    return table(head, cells)
 
 
 def _shares_table(data: MainData) -> Markup:

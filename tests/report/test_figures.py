@@ -132,11 +132,8 @@ def shown(**runs: Figures) -> dict[str, list[str]]:
 BOTH, LOSS_ALONE = figures(average=1.0, loss=1.0), figures(loss=1.0)
 
 
-def test_a_run_without_summaries_has_a_loss_and_no_rouge() -> None:
+def test_a_run_without_summaries_has_no_rouge_and_one_rouge_alone_is_no_comparison() -> None:
     assert shown(x=BOTH, y=LOSS_ALONE, z=BOTH) == {"average R": ["x", "z"], "test loss": ["x", "y", "z"]}
-
-
-def test_one_rouge_alone_is_no_comparison() -> None:
     assert shown(x=BOTH, y=LOSS_ALONE) == {"test loss": ["x", "y"]}
     assert shown(x=BOTH) == {"average R": ["x"], "test loss": ["x"]}, "unless it is all that there is"
 
