@@ -42,7 +42,8 @@ def run(order: ReportOrder) -> None:
     figures = draw(results, order.sections, effects, metric, layout.FIGURES)
     sources = [source for own in files.values() for source in own["source"].items()]
     samples = sorted({name for name, about in sources if about["source"] == "sample"})
-    write_page(order, files, render(config.question, shown, tables, figures, len(seeds), samples))
+    about = {"question": config.question, "effects": shown, "seeds": len(seeds), "samples": samples}
+    write_page(order, files, render(order, tables, figures, **about))
 
 
 def _contrast_of(results: Mapping[str, Mapping[int, AtSeed]], metric: Metric) -> Contrast:

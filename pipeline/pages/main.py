@@ -17,10 +17,8 @@ from pipeline.federated.methods import OURS
 from pipeline.pages.files import empty_outputs, papers_numbers, table_if_any, write_page
 from pipeline.plan.orders import ReportOrder, RunRow
 from pipeline.report.effects import effect_records, sensitivity_records
-from pipeline.report.main_data import MainData
-from pipeline.report.main_page import draw, render
+from pipeline.report.main_page import MainData, draw, render
 from pipeline.report.main_tables import history_rows, main_table
-from pipeline.report.naming import labels
 from pipeline.runs.metrics import write_metrics
 from pipeline.runs.result_files import Cut, Result, deleted_results, read_results_of
 from pipeline.runs.results import Results, knob_of, results_of, scores_of
@@ -51,7 +49,7 @@ def write_files(order: ReportOrder) -> tuple[MainData, Mapping[str, Result]]:
         write_table(layout.COMPARISONS_TABLE, effect_records(data.effects))
     if data.sensitivities:
         write_table(layout.SENSITIVITIES_TABLE, sensitivity_records(data.sensitivities))
-    write_table(layout.MAIN_TABLE, main_table(data.results, data.metrics, labels(order.runs)))
+    write_table(layout.MAIN_TABLE, main_table(data.results, data.metrics, data.looks))
     write_table(layout.HISTORY, *history_rows(every.histories))
     write_metrics(data.results.metrics, data.results.by_seed, tuple(data.compared))
     _say_missing(data)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pipeline.pages.files import empty_outputs, papers_numbers, table_if_any, write_page
 from pipeline.plan.orders import ReportOrder
 from pipeline.report.main_tables import history_rows, main_table
-from pipeline.report.naming import labels
+from pipeline.report.naming import looks
 from pipeline.report.page import Canvas
 from pipeline.report.pairs import pairs_of
 from pipeline.report.paper import Section, read_paper
@@ -38,7 +38,7 @@ def run(order: ReportOrder) -> None:
     endpoints = (metrics[0], LOSS)
     empty_outputs()
     write_metrics(results.metrics, results.by_seed, [one.name for one in endpoints])
-    write_table(layout.MAIN_TABLE, main_table(results, metrics, labels(rows)))
+    write_table(layout.MAIN_TABLE, main_table(results, metrics, looks(rows)))
     write_table(layout.HISTORY, *history_rows(results.histories))
     compared = {section: side_by_side(results, names, samples) for section, names in order.sections.items()}
     pairs = {section: pairs_of(section, list(own), results, endpoints, samples) for section, own in compared.items()}

@@ -7,8 +7,7 @@ from collections.abc import Mapping, Sequence
 from pipeline.evaluation.comparisons import Comparison, Effect, compare, on_known_metrics, read_comparisons
 from pipeline.evaluation.intervals import Clusters
 from pipeline.evaluation.pooled import combined, value_of
-from pipeline.pages.files import empty_outputs, papers_numbers, write_page
-from pipeline.pages.gallery import label_counts_of
+from pipeline.pages.files import empty_outputs, label_counts_of, papers_numbers, write_page
 from pipeline.plan.orders import ReportOrder, RunRow
 from pipeline.report.task_page import TaskPage
 from pipeline.report.task_tables import THEIRS, RunOutcome, data_row

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from pipeline.evaluation.intervals import Interval
 from pipeline.federated.methods import OURS, TURNS
 from pipeline.pages.files import write_page
 from pipeline.pages.main import write_files
 from pipeline.plan.orders import ReportOrder
 from pipeline.report.limits import random_weights
 from pipeline.report.main_page import draw, rows_are_of, summary
-from pipeline.report.naming import labels
-from pipeline.report.page import Cell, embedded, page, signed, table
+from pipeline.report.naming import looks
+from pipeline.report.page import Cell, embedded, gain_text, page, table
 from pipeline.report.summaries import cases, lens
 from pipeline.workspace import layout
 from pipeline.workspace.files import read_json, read_jsonl
@@ -27,7 +28,7 @@ def run(order: ReportOrder) -> None:
 
     Raises QuorumError if no run has a result, or its predictions are missing.
     """
-    (data, files), named = write_files(order), labels(order.runs)
+    (data, files), named = write_files(order), looks(order.runs)
     predictions = {
         row.name: read_jsonl(layout.predictions(row.id)) for row in data.order.runs if row.method not in TURNS
     }
@@ -41,11 +42,11 @@ def run(order: ReportOrder) -> None:
         question=data.comparisons.question,
         samples=data.samples,
         random_weights=random_weights(order.backbone),
-        summary=summary(data, named),
+        summary=summary(data),
         rows_are_of=rows_are_of(data.results),
         cases=cases(predictions, named),
         lens=lens(first, tau, predictions),
-        ours=named.get(ours.name, OURS) if ours else OURS,
+        ours=named[ours.name].label if ours else OURS,
         tau=f"{tau:g}",
         result=_result(),
     )
@@ -69,15 +70,9 @@ def _result() -> Json:
 
 
 def _effect(row: Mapping[str, str]) -> list[object]:
-    digits = 2 if row["metric"] == "average" else 4
-    span = f" ({float(row['low']):.{digits}f} … {float(row['high']):.{digits}f})" if row["low"] else ""
-    effect = signed(float(row["effect"]), digits) + span
-    return [
-        Cell(row["name"] + ("" if row["family"] else " *"), kind="text"),
-        row["metric"],
-        effect,
-        row["p_holm"] or row["p"],
-    ]
+    effect = Interval(*(float(row[column] or "nan") for column in ("effect", "low", "high")))
+    name = Cell(row["name"] + ("" if row["family"] else " *"), kind="text")
+    return [name, row["metric"], gain_text(effect, 2 if row["metric"] == "average" else 4), row["p_holm"] or row["p"]]
 
 
 def _cell(row: Mapping[str, str], metric: str) -> str:

@@ -11,6 +11,7 @@ from markupsafe import Markup
 
 from pipeline.evaluation.comparisons import Effect
 from pipeline.evaluation.intervals import of_few
+from pipeline.plan.orders import ReportOrder
 from pipeline.report.figures.bars import draw_defences
 from pipeline.report.figures.curves import draw_by_time
 from pipeline.report.figures.intervals import draw_forest
@@ -105,14 +106,14 @@ def _mean_curve(seeds: Mapping[int, AtSeed]) -> list[tuple[float, float]]:
 
 
 def render(
-    question: str,
-    effects: Markup,
-    tables: Mapping[str, Sequence[Row]],
-    figures: Mapping[str, Markup],
-    seeds: int,
-    samples: Sequence[str],
+    order: ReportOrder, tables: Mapping[str, Sequence[Row]], figures: Mapping[str, Markup], **about: object
 ) -> str:
-    """The page as HTML; `effects` is their table, `tables` and `figures` are the results of the functions above."""
+    """The page as HTML: our sections, and then a user's own.
+
+    Args:
+        tables, figures: results of the functions above.
+        about: `question`, `effects` (their table), `seeds` (their number), `samples` (data sets that are one).
+    """
     shown = {name: tables.get(name, []) for name in ("dropout", "stragglers", *POISONED)}
-    about = {"question": question, "effects": effects, "seeds": seeds, "samples": samples}
-    return page("faults_page.html.j2", figures, tables=shown, **about)
+    others = {name: rows for name, rows in tables.items() if name not in shown}
+    return page("faults_page.html.j2", figures, order=order, tables=shown, others=others, **about)

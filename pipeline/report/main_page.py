@@ -2,29 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 
 from markupsafe import Markup
 
-from pipeline.corpora.qmsum import DOMAINS
+from pipeline.evaluation.comparisons import Comparisons, Effect
 from pipeline.evaluation.intervals import Interval
 from pipeline.evaluation.scores import MEAN, by_client
-from pipeline.federated.history import best_rounds
-from pipeline.plan.orders import CommonKnobs
-from pipeline.report.effects import answer_of, effects_table, sensitivities_table
+from pipeline.plan.orders import CommonKnobs, ReportOrder
+from pipeline.report.effects import Sensitivities, answer_of, effects_table, sensitivities_table
 from pipeline.report.figures import bars, curves, intervals
+from pipeline.report.figures.style import Look
 from pipeline.report.limits import limits, random_weights, truncation
-from pipeline.report.main_data import MainData
-from pipeline.report.naming import colours, labels, tokens_of
+from pipeline.report.naming import facts_of, looks, rounds_cell
 from pipeline.report.page import Canvas, Cell, page, source_of, table
-from pipeline.report.paper import PaperScores
+from pipeline.report.paper import PaperScores, paper_table
 from pipeline.report.pieces import parts_of_speech, share_text
 from pipeline.runs.results import Metrics, Results
-from pipeline.tasks.rouge import AVERAGED
+from pipeline.runs.truncation import Cut
 from pipeline.tasks.task import Metric
+from pipeline.workspace.record import Json
 
 PAPER_SHARES = {"Academic": "86%", "Committee": "88%", "Product": "89%"}
+PAPER_TABLES = {"bart-large": ("III", "BART-large"), "bart-base": ("IV", "BART-base"), "led-large": ("VI", "LED-large")}
+"""Backbone -> (number, backbone) of the paper's table; for a backbone that the paper lacks, BART-base's."""
+SHARES = {"Academic": "86%", "Committee": "88%", "Product": "89%"}
 PAPER_TABLES = {"bart-large": ("III", "BART-large"), "bart-base": ("IV", "BART-base"), "led-large": ("VI", "LED-large")}
 """Backbone -> (number, backbone) of the paper's table; for a backbone that the paper lacks, BART-base's."""
 PAPER_METHODS = ("AdaSingle", "AdaCentralized", "AdaFedAvg", "AdaFedKD", "AdaFedSelectKD")
@@ -38,22 +44,87 @@ SHARES = {
 """Share in word_shares.csv, or the paper's -> its column."""
 
 
+@dataclass(frozen=True)
+class MainData:
+    """Everything the page shows.
+
+    Attributes:
+        comparisons: comparisons.yaml.
+        effects: the effects of the comparisons, on their metrics.
+        sources: data set -> where its texts are from.
+        cut: what truncation lost, where it is known.
+        results: of the runs that have results at all seeds.
+        metrics: the task's, the main one first, and the loss last.
+        selective: the run that distils selectively.
+        tau: its τ in nats.
+        seeds: seed -> its name on the page.
+        parts: title -> the figures of one seed alone, where each seed tests other meetings.
+        missing: planned runs that have no result at some seed.
+        deleted: files of results that git has and the workspace lacks.
+        pos, shares: rows of pos_kd.csv and word_shares.csv, where the models are at hand.
+        examples: whether there is a page that quotes texts.
+    """
+
+    order: ReportOrder
+    comparisons: Comparisons
+    effects: Sequence[Effect]
+    sources: Mapping[str, Json]
+    cut: Cut | None
+    results: Results
+    metrics: Sequence[Metric]
+    paper: PaperScores
+    sensitivities: Sensitivities = ()
+    selective: str | None = None
+    tau: float = math.nan
+    seeds: Mapping[int, str] = field(default_factory=dict)
+    parts: Mapping[str, Results] = field(default_factory=dict)
+    missing: Sequence[str] = ()
+    deleted: Sequence[str] = ()
+    pos: Sequence[Json] = ()
+    shares: Sequence[Json] = ()
+    examples: bool = False
+
+    @property
+    def samples(self) -> list[str]:
+        """The data sets of which only the sample was available."""
+        return sorted(name for name, source in self.sources.items() if source["source"] == "sample")
+
+    @property
+    def summarized(self) -> list[Metric]:
+        """The metrics of the small table: the first, those with a ratio to the references, and the loss."""
+        return [self.metrics[0], *(one for one in self.metrics if one.over), self.metrics[-1]]
+
+    @property
+    def compared(self) -> dict[str, Metric]:
+        """Name -> the metrics that runs are compared by."""
+        return {one.name: one for one in (self.metrics[0], self.metrics[-1])}
+
+    @cached_property
+    def looks(self) -> dict[str, Look]:
+        """Run -> its label and colour."""
+        return looks(self.order.runs)
+
+    @property
+    def clients(self) -> list[str]:
+        """The clients of the table, without their mean."""
+        return [client for client in next(iter(self.results.metrics.values())) if client != MEAN]
+
+
 def draw(data: MainData, folder: Path) -> dict[str, Markup]:
     """Save every figure; name -> the HTML that embeds it."""
-    named, coloured, results, canvas = labels(data.order.runs), colours(data.order.runs), data.results, Canvas(folder)
+    results, canvas = data.results, Canvas(folder)
     by_seed, endpoints = list(results.by_seed.values()), tuple(data.compared.values())
     found = {}
     if any(effect.interval for effect in data.effects):
         forest = intervals.draw_forest(data.effects, {one.name: one for one in data.metrics})
         found["forest"] = canvas.place(forest, "forest", "forest", rings="runs", dashed="the paper")
-    means = intervals.draw_means(results.metrics, by_seed, named, coloured, endpoints)
+    means = intervals.draw_means(results.metrics, by_seed, data.looks, endpoints)
     found["main_scores"] = canvas.place(means, "main_scores", "main_scores", runs=list(results.metrics))
     trained = {run: history for run, history in results.histories.items() if history}
-    histories = {named[run]: history for run, history in trained.items()}
-    validation = curves.draw_validation(histories, data.clients, {named[run]: coloured[run] for run in trained})
+    validation = curves.draw_validation(trained, data.clients, data.looks)
     found["learning_curves"] = canvas.place(validation, "learning_curves", "learning_curves", runs=list(trained))
     if sending := [run for run, history in trained.items() if any(one.bytes_moved for one in history)]:
-        totals = bars.draw_totals(histories, len(results.by_seed))
+        totals = bars.draw_totals({data.looks[run].label: own for run, own in trained.items()}, len(results.by_seed))
         found["traffic"] = canvas.place(totals, "traffic", "traffic", runs=sending)
     if data.selective:
         distilled = curves.draw_distilled(results.histories[data.selective], data.clients, data.tau)
@@ -65,7 +136,7 @@ def draw(data: MainData, folder: Path) -> dict[str, Markup]:
 
 def render(data: MainData, figures: Mapping[str, Markup]) -> str:
     """The page as HTML; `figures` is the result of `draw`."""
-    order, named, metrics = data.order, labels(data.order.runs), {one.name: one for one in data.metrics}
+    order, metrics = data.order, {one.name: one for one in data.metrics}
     number, model = PAPER_TABLES.get(order.backbone, PAPER_TABLES["bart-base"])
     return page(
         "main_page.html.j2",
@@ -78,10 +149,10 @@ def render(data: MainData, figures: Mapping[str, Markup]) -> str:
         answer=answer_of(data.effects, metrics),
         effects=effects_table(data.effects, lambda one: metrics[one.metric], data.seeds),
         sensitivities=sensitivities_table(data.effects, data.sensitivities, metrics),
-        summary=summary(data, named),
+        summary=summary(data),
         rows_are_of=rows_are_of(data.results),
-        tables={title: main_table(data, own, named) for title, own in {"": data.results, **data.parts}.items()},
-        paper=_paper_table(data.paper, number) if data.paper else "",
+        tables={title: main_table(data, own) for title, own in {"": data.results, **data.parts}.items()},
+        paper=paper_table(data.paper, number) if data.paper else None,
         paper_number=number,
         paper_model=model,
         same_backbone=order.backbone in PAPER_TABLES,
@@ -102,14 +173,14 @@ def _meetings(results: Results) -> dict[str, int]:
     return {client: len({row.meeting for row in own}) for client, own in by_client(rows).items()}
 
 
-def summary(data: MainData, named: Mapping[str, str]) -> Markup:
+def summary(data: MainData) -> Markup:
     """The small table: every run's mean over clients."""
     titles = [one.title for one in data.summarized]
     rates, rows = _rates(data.results), []
     for run, figures in data.results.metrics.items():
         notes = ["ended by the cap on rounds"] * data.results.capped(run) + ([rates[run]] if run in rates else [])
         cells = (_cell(figures[MEAN].metrics, metric) for metric in data.summarized)
-        rows.append([named[run], *cells, Cell(", ".join(notes), kind="left wraps")])
+        rows.append([data.looks[run].label, *cells, Cell(", ".join(notes), kind="left wraps")])
     head = ["Method", *titles[:-1], f"{titles[-1]}, {data.summarized[-1].unit}", Cell("training", kind="left")]
     return table(head, rows, "summary")
 
@@ -124,7 +195,7 @@ def _rates(results: Results) -> dict[str, str]:
     return {run: f"learning rate {rate:g}" for run, rate in rates.items() if results.rows[run][0].part in several}
 
 
-def main_table(data: MainData, results: Results, named: Mapping[str, str]) -> Markup:
+def main_table(data: MainData, results: Results) -> Markup:
     """A group a client and the mean: every run's figures with intervals, ranked within the group."""
     rows: list[str | list[object]] = []
     for client in [*data.clients, MEAN]:
@@ -134,8 +205,8 @@ def main_table(data: MainData, results: Results, named: Mapping[str, str]) -> Ma
         rows.append(f"{heading} ({examples} test examples)" if examples else heading)
         for run, own in results.metrics.items():
             cells = (_cell(own[client].metrics, metric, ranks[metric.name].get(run, "")) for metric in data.metrics)
-            note = "" if client == MEAN else _note(results, run, client)
-            rows.append([named[run], *cells, Cell(note, kind="round")])
+            shown = own if client == MEAN else {client: own[client]}
+            rows.append([data.looks[run].label, *cells, rounds_cell(results, run, shown, data.clients)])
     return table(["Method", *(one.title for one in data.metrics), "best round"], rows)
 
 
@@ -166,47 +237,20 @@ def _cell(figures: Mapping[str, Interval], metric: Metric, rank: str = "") -> Ce
     return Cell(text, one.span(metric.digits))
 
 
-def _note(results: Results, run: str, client: str) -> str:
-    """The best rounds, and the last rounds' test loss where they are others."""
-    history = results.histories[run]
-    best = best_rounds(history, client)
-    if not best:
-        return ""
-    last = {one.seed: one.round for one in sorted(history, key=lambda one: one.round) if one.client == client}
-    note = ""
-    if best != list(last.values()):
-        loss = results.metrics[run][client].other_losses["last"]
-        note = f" (test loss of round {'/'.join(map(str, last.values()))}: {loss:.3f})"
-    return ", ".join(map(str, best)) + note
-
-
 def _facts(data: MainData) -> list[tuple[str, str]]:
-    order = data.order
-    most = order.knobs["validation_examples"]
+    order, most = data.order, data.order.knobs["validation_examples"]
     trained = next((row.training for row in order.runs if row.name == data.selective), None)
     knobs = {}
     if trained:
         knobs = trained.hyperparameters | trained.model_dump(include={*CommonKnobs.model_fields, "learning_rate"})
     return [
-        ("scale", order.scale),
+        *facts_of(order, order.runs),
         ("data", "; ".join(source_of(name, source) for name, source in data.sources.items())),
-        ("backbone", order.backbone),
-        ("products with its weights", order.precision),
         ("span_end", order.knobs.get("span_end", "")),
-        ("source / target tokens", next(tokens_of(row) for row in order.runs if row.learner)),
         ("training examples", f"{100 * order.knobs['train_fraction']:g}% of every client"),
         ("validation examples", "all" if most is None else f"at most {most} a client"),
-        ("seeds", ", ".join(str(seed) for seed in sorted({row.seed for row in order.runs}))),
         *((f"{data.selective}: {name}", str(value)) for name, value in knobs.items()),
     ]
-
-
-def _paper_table(paper: PaperScores, number: str) -> Markup:
-    """The paper's table with the three scores of each of its clients."""
-    rows = {(row["client"], row["method"]): row for row in paper if row["table"] == number}
-    head = ["Method", *(title for client in DOMAINS for title in (f"{client} R-1", "R-2", "R-L"))]
-    cells = [[m, *(rows[client, m][score] for client in DOMAINS for score in AVERAGED)] for m in PAPER_METHODS]
-    return table(head, cells)
 
 
 def _shares_table(data: MainData) -> Markup:

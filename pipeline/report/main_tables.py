@@ -6,21 +6,18 @@ from collections.abc import Mapping, Sequence
 
 from pipeline.evaluation.intervals import columns
 from pipeline.federated.history import History, best_rounds, columns_of
+from pipeline.report.figures.style import Look
 from pipeline.runs.results import Results
 from pipeline.tasks.task import Metric
 from pipeline.workspace.record import Json
 
 
-def main_table(results: Results, metrics: Sequence[Metric], named: Mapping[str, str]) -> list[Json]:
-    """Rows of main.csv: one a client and run; each figure with its interval.
-
-    Args:
-        named: run -> what tables call it.
-    """
+def main_table(results: Results, metrics: Sequence[Metric], looks: Mapping[str, Look]) -> list[Json]:
+    """Rows of main.csv: one a client and run; each figure with its interval."""
     rows = []
     for client in dict.fromkeys(client for own in results.metrics.values() for client in own):
         for run, figures in ((run, own) for run, own in results.metrics.items() if client in own):
-            row: Json = {"client": client, "run": run, "method": named[run]}
+            row: Json = {"client": client, "run": run, "method": looks[run].label}
             for metric in metrics:
                 one = figures[client].metrics.get(metric.name)
                 if metric.over is not None and metric.over in figures[client].metrics:

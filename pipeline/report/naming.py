@@ -1,30 +1,58 @@
-"""The labels and colours of runs, the same in every table and figure of a page, and their limits on tokens."""
+"""What the pages on summaries say of runs: their labels and colours, knobs, and best rounds."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from statistics import fmean
 
-from pipeline.plan.orders import RunRow
-from pipeline.report.figures.style import colour
-
-
-def labels(runs: Sequence[RunRow]) -> dict[str, str]:
-    """Run -> its label: its method or part; a second run of the same adds its own name."""
-    named: dict[str, str] = {}
-    for row in runs:
-        if row.name not in named:
-            taken = row.part in named.values()
-            named[row.name] = f"{row.part} ({row.name})" if taken else row.part
-    return named
+from pipeline.evaluation.scores import Figures
+from pipeline.federated.history import best_rounds
+from pipeline.plan.orders import ReportOrder, RunRow
+from pipeline.report.figures.style import Look, colour
+from pipeline.report.page import Cell
+from pipeline.runs.results import Results
 
 
-def colours(runs: Sequence[RunRow]) -> dict[str, str]:
-    """Run -> its colour, one a method or part: the same in every figure of the page."""
+def looks(runs: Sequence[RunRow]) -> dict[str, Look]:
+    """Run -> its look: a colour a method or part; a second run of the same adds its own name to the label."""
+    found: dict[str, Look] = {}
     kinds = list(dict.fromkeys(row.part for row in runs))
-    return {row.name: colour(kinds.index(row.part)) for row in runs}
+    for row in runs:
+        taken = any(one.label == row.part for name, one in found.items() if name != row.name)
+        label = f"{row.part} ({row.name})" if taken else row.part
+        found.setdefault(row.name, Look(label, colour(kinds.index(row.part))))
+    return found
 
 
-def tokens_of(row: RunRow) -> str:
-    """The most tokens that a run with a model reads of a source and of a target."""
-    assert row.learner is not None
-    return f"{row.learner.view.source_tokens} / {row.learner.view.target_tokens}"
+def facts_of(order: ReportOrder, runs: Sequence[RunRow]) -> list[tuple[str, str]]:
+    """What pages on summaries say of the plan: (a name, its text)."""
+    views = [row.learner.view for row in runs if row.learner is not None]
+    return [
+        ("scale", order.scale),
+        ("backbone", order.backbone),
+        ("products with its weights", order.precision),
+        ("seeds", ", ".join(map(str, sorted({row.seed for row in order.runs})))),
+        ("source / target tokens", ", ".join(sorted({f"{v.source_tokens} / {v.target_tokens}" for v in views}))),
+    ]
+
+
+def rounds_cell(results: Results, run: str, figures: Mapping[str, Figures], clients: Sequence[str]) -> Cell:
+    """The best rounds of a run's clients, and how it ended: by the cap, or with this test loss after its last round.
+
+    Args:
+        clients: the loss is a mean over those of them that have figures.
+    """
+    rounds = sorted(n for client in figures for n in best_rounds(results.histories[run], client))
+    if not rounds:
+        return Cell("")
+    span = str(rounds[0]) if rounds[0] == rounds[-1] else f"{rounds[0]}–{rounds[-1]}"
+    last = mean_loss("last", figures, clients)
+    ending = "ended by the cap on rounds" if results.capped(run) else "" if last is None else f"last round: {last:.3f}"
+    return Cell(span, ending)
+
+
+def mean_loss(name: str, figures: Mapping[str, Figures], clients: Sequence[str]) -> float | None:
+    """The test loss of another model of a run, mean over clients; None where one of them lacks it."""
+    own = [figures[client].other_losses for client in clients if client in figures]
+    known = [losses[name] for losses in own if name in losses]
+    return fmean(known) if len(known) == len(own) > 0 else None

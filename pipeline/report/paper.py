@@ -9,8 +9,9 @@ from statistics import fmean
 import yaml
 from pydantic import Field
 
+from pipeline.report.page import Cell, table
 from pipeline.tasks.rouge import AVERAGED
-from pipeline.workspace.record import Record
+from pipeline.workspace.record import Json, Record
 
 PAPER = Path(__file__).with_name("paper.yaml")
 
@@ -62,3 +63,16 @@ PaperScores = Sequence[Mapping[str, str]]
 def average_of(row: Mapping[str, str]) -> float:
     """One row's average ROUGE: as printed, or the mean of R-1, R-2 and R-L."""
     return float(row["average"]) if row["average"] else fmean(float(row[m]) for m in AVERAGED)
+
+
+def paper_table(paper: PaperScores, number: str) -> Json:
+    """One of the paper's tables: average ROUGE and its parts, a row a method, a column a client."""
+    rows = [row for row in paper if row["table"] == number]
+    clients, methods = (list(dict.fromkeys(row[column] for row in rows)) for column in ("client", "method"))
+    cells = {
+        (row["method"], row["client"]): Cell(f"{average_of(row):.2f}", " / ".join(filter(None, map(row.get, AVERAGED))))
+        for row in rows
+    }
+    body = [[method, *(cells.get((method, client), "–") for client in clients)] for method in methods]
+    parts = ", and R-1 / R-2 / R-L" if any(cell.small for cell in cells.values()) else ""
+    return {"note": f"Table {number}: average ROUGE{parts}.", "table": table([rows[0]["backbone"], *clients], body)}

@@ -5,24 +5,21 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from statistics import fmean
 
 from markupsafe import Markup
 
 from pipeline.clients.batches import batch_sizes
 from pipeline.corpora.example import SPLITS, is_sample
 from pipeline.evaluation.scores import MEAN, Figures
-from pipeline.federated.history import best_rounds
 from pipeline.plan.orders import ReportOrder, TrainingKnobs
 from pipeline.report.figures.intervals import draw_clients
 from pipeline.report.limits import limits, random_weights, truncation
-from pipeline.report.naming import colours, labels, tokens_of
+from pipeline.report.naming import facts_of, looks, mean_loss, rounds_cell
 from pipeline.report.page import Canvas, Cell, page, source_of, table
 from pipeline.report.pairs import Pair, ahead_by, reference_of
-from pipeline.report.paper import PaperScores, Section, average_of
+from pipeline.report.paper import PaperScores, Section, paper_table
 from pipeline.runs.result_files import Cut, Result
 from pipeline.runs.results import Metrics, Results, common_clients
-from pipeline.tasks.rouge import AVERAGED
 from pipeline.tasks.task import LOSS, Metric
 from pipeline.workspace.record import Json
 
@@ -78,19 +75,14 @@ def render(data: PaperPage, folder: Path) -> str:
 
 
 def _facts(data: PaperPage) -> list[tuple[str, str]]:
-    order = data.order
     runs = [row for rows in data.results.rows.values() for row in rows]
     trained = [row.training for row in runs if row.training is not None]
     return [
-        ("scale", order.scale),
-        ("backbone", order.backbone),
-        ("products with its weights", order.precision),
+        *facts_of(data.order, runs),
         ("runs", f"{len(runs)}, of {len(set(data.trainings.values()) - {None})} trainings"),
-        ("seeds", ", ".join(map(str, sorted({row.seed for row in order.runs})))),
-        ("source / target tokens", ", ".join(sorted({tokens_of(row) for row in runs if row.learner is not None}))),
         ("rounds", ", ".join(str(n) for n in sorted({one.rounds for one in trained}))),
         ("learning rate", ", ".join(f"{rate:g}" for rate in sorted({one.learning_rate for one in trained}))),
-        ("training examples", f"{100 * order.knobs['train_fraction']:g}% of a client's, or as each part says"),
+        ("training examples", f"{100 * data.order.knobs['train_fraction']:g}% of a client's, or as each part says"),
     ]
 
 
@@ -107,7 +99,7 @@ def _section(section: Section, data: PaperPage, canvas: Canvas) -> Json:
     figure = ""
     if compared:
         endpoints, by_seed = (data.metric, LOSS), list(data.results.by_seed.values())
-        drawn = draw_clients(compared, by_seed, labels(data.order.runs), colours(data.order.runs), endpoints)
+        drawn = draw_clients(compared, by_seed, looks(data.order.runs), endpoints)
         figure = canvas.place(drawn, section.name, "comparison", title=section.title, runs=list(compared))
     head = [
         *(Cell("run", data.metric.title), *clients, mean),
@@ -146,19 +138,16 @@ def section_row(
     Means are over the clients that all compared runs have. A run with all clients also has the mean over these.
     """
     common, clients = common_clients(compared)
-    history, mean = results.histories[name], figures[MEAN].metrics
-    rounds = [number for client in figures if client != MEAN for number in best_rounds(history, client)]
-    values = {metric: one.value for metric, one in mean.items()}
+    values = {metric: one.value for metric, one in figures[MEAN].metrics.items()}
     cells = [_cell(figures.get(client), metric) for client in [*clients, MEAN]]
     if common != clients:
         cells.append(_cell(results.metrics[name][MEAN] if set(clients) < set(figures) else None, metric))
-    ending = "ended by the cap on rounds" if results.capped(name) else _ending(figures, common)
     return [
         Cell(results.rows[name][0].part, name),
         *cells,
         _words(values),
         Cell(f"{values['loss']:.3f}" if "loss" in values else "–", _other_loss(figures, common)),
-        Cell(_span(rounds), ending if rounds else ""),
+        rounds_cell(results, name, figures, common),
     ]
 
 
@@ -182,30 +171,13 @@ def _words(values: Mapping[str, float]) -> Cell:
     )
 
 
-def _span(rounds: Sequence[int]) -> str:
-    if not rounds:
-        return ""
-    return f"{min(rounds)}–{max(rounds)}" if min(rounds) < max(rounds) else str(rounds[0])
-
-
-def _ending(figures: Mapping[str, Figures], common: Sequence[str]) -> str:
-    last = _mean_of("last", figures, common)
-    return "" if last is None else f"last round: {last:.3f}"
-
-
 def _other_loss(figures: Mapping[str, Figures], common: Sequence[str]) -> str:
     """The test loss of the model that the row is not about, where a method has two."""
     for name, text in (("server", "server’s"), ("local", "clients’")):
-        other = _mean_of(name, figures, common)
+        other = mean_loss(name, figures, common)
         if other is not None:
             return f"{text} {other:.3f}"
     return ""
-
-
-def _mean_of(name: str, figures: Mapping[str, Figures], clients: Sequence[str]) -> float | None:
-    own = [figures[client].other_losses for client in clients if client in figures]
-    known = [losses[name] for losses in own if name in losses]
-    return fmean(known) if len(known) == len(own) > 0 else None
 
 
 def _trained_on(runs: Sequence[str], data: PaperPage) -> list[str]:
@@ -238,19 +210,6 @@ def meetings_tested(result: Result) -> dict[str, int]:
     for row in result["scores"]["examples"]:
         groups.setdefault(row["client"], set()).add(row["group"])
     return {client: len(own) for client, own in groups.items()}
-
-
-def paper_table(paper: PaperScores, number: str) -> Json:
-    """One of the paper's tables: average ROUGE and its parts, a row a method, a column a client."""
-    rows = [row for row in paper if row["table"] == number]
-    clients, methods = (list(dict.fromkeys(row[column] for row in rows)) for column in ("client", "method"))
-    cells = {
-        (row["method"], row["client"]): Cell(f"{average_of(row):.2f}", " / ".join(filter(None, map(row.get, AVERAGED))))
-        for row in rows
-    }
-    body = [[method, *(cells.get((method, client), "–") for client in clients)] for method in methods]
-    parts = ", and R-1 / R-2 / R-L" if any(cell.small for cell in cells.values()) else ""
-    return {"note": f"Table {number}: average ROUGE{parts}.", "table": table([rows[0]["backbone"], *clients], body)}
 
 
 # --- data -------------------------------------------------------------------------------------------------------------

@@ -10,8 +10,8 @@ from markupsafe import Markup
 from pipeline.federated.methods import OURS
 from pipeline.plan.orders import ReportOrder
 from pipeline.report import pieces
-from pipeline.report.naming import colours, labels
-from pipeline.report.page import Canvas
+from pipeline.report.naming import looks
+from pipeline.report.page import Canvas, piece
 from pipeline.report.pieces import Analysis, Rows
 from pipeline.runs.results import Results
 from pipeline.tasks.task import Metric
@@ -49,7 +49,6 @@ def extra_pieces(
         """The runs of a section named after a knob, against the knob."""
         return pieces.knob_sweep(canvas, results, runs(knob), knob, name, SELECTIVE, metric)
 
-    named, coloured = labels(order.runs), colours(order.runs)
     # The runs of these have the same clients and rounds, so that their bytes can be compared.
     sent = list(dict.fromkeys([AVERAGING, DISTILLING, *runs("algorithms"), *runs("hard")]))
     distilled = [row["run"] for row in material.shares][:1]
@@ -59,6 +58,7 @@ def extra_pieces(
         "algorithms": pieces.tuned(results, material.trials, runs("algorithms")),
         "hard": pieces.tuned(results, material.trials, runs("hard")),
         "noniid": pieces.untrained(results.metrics, "zeroshot", metric),
+        "case": [piece("examples_link")],
         "human": pieces.ratings(canvas, material.ratings, OURS, order.sign_flips),
         "sampling": pieces.rounds_of_clients(results, runs("sampling")),
         "words": [
@@ -71,5 +71,5 @@ def extra_pieces(
         ],
         "matrix": pieces.crossed_losses(canvas, material.analysis),
         "divergence": pieces.divergences(canvas, material.analysis),
-        "communication": pieces.bytes_sent(canvas, results, sent, named, coloured, material.model_bytes),
+        "communication": pieces.bytes_sent(canvas, results, sent, looks(order.runs), material.model_bytes),
     }

@@ -16,7 +16,7 @@ from pipeline.evaluation.scores import MEAN
 from pipeline.federated.history import History, best_validation_loss, client_rounds
 from pipeline.plan.orders import RunRow
 from pipeline.report.figures import bars, curves, intervals, matrices
-from pipeline.report.figures.style import colour
+from pipeline.report.figures.style import Look, colour
 from pipeline.report.page import Canvas, piece, table
 from pipeline.runs.results import Metrics, Results, knob_of
 from pipeline.tasks.task import Metric
@@ -141,8 +141,9 @@ def teacher_and_student(canvas: Canvas, results: Results, run: str) -> list[Mark
     sent = [replace(one, validation_loss=one.sent_validation_loss) for one in student]
     if not sent:
         return []
-    clients, coloured = list(dict.fromkeys(one.client for one in sent)), {"student": colour(1), "teacher": colour(2)}
-    figure = curves.draw_validation({"student": student, "teacher": sent}, clients, coloured)
+    clients = list(dict.fromkeys(one.client for one in sent))
+    both = {name: Look(name, colour(index)) for index, name in enumerate(("student", "teacher"), 1)}
+    figure = curves.draw_validation({"student": student, "teacher": sent}, clients, both)
     return [canvas.place(figure, f"teacher_{run}", "teacher_by_round", run=run)]
 
 
@@ -203,12 +204,7 @@ def _chosen(run: str, trials: Rows, rows: Sequence[RunRow]) -> str:
 
 
 def bytes_sent(
-    canvas: Canvas,
-    results: Results,
-    runs: Sequence[str],
-    named: Mapping[str, str],
-    colours: Mapping[str, str],
-    full_model: int,
+    canvas: Canvas, results: Results, runs: Sequence[str], looks: Mapping[str, Look], full_model: int
 ) -> list[Markup]:
     """Validation loss against bytes, and the bytes that reach the best loss of the first run, AdaFedAvg."""
     shown = {run: results.histories[run] for run in runs if run in results.histories and run in results.metrics}
@@ -218,7 +214,7 @@ def bytes_sent(
     means = {run: results.metrics[run][MEAN].metrics for run in shown}
     sent = {run: sent_until_best(history) for run, history in shown.items()}
     rouge = {run: (sent[run], own["average"].value) for run, own in means.items() if "average" in own}
-    figure = curves.draw_bytes(shown, named, colours, rouge, factor)
+    figure = curves.draw_bytes(shown, looks, rouge, factor)
     goal = min(loss for _, loss in curves.path_of(shown[runs[0]]))
     head = (
         *(f"to AdaFedAvg’s best loss, {goal:.3f}", "MB, adapters", "MB, full model"),
@@ -226,7 +222,7 @@ def bytes_sent(
     )
     rows = [
         (
-            named[run],
+            looks[run].label,
             *(_reached(curves.path_of(history, larger), goal) for larger in (1.0, factor)),
             f"{sent[run]:,.0f}",
             f"{means[run]['loss'].value:.3f}",

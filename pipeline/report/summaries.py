@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from pipeline.corpora.hash_order import hash_order
 from pipeline.evaluation.scores import Scored
 from pipeline.evaluation.words import grouped
+from pipeline.report.figures.style import Look
 from pipeline.tasks.task import Metric
 from pipeline.workspace.record import Json
 
@@ -38,18 +39,14 @@ def lens(items: Sequence[Json], tau: float, predictions: Predictions) -> list[Js
     return found
 
 
-def cases(predictions: Predictions, named: Mapping[str, str]) -> list[Json]:
-    """One test example a client, the first in a fixed shuffle, with every run's summary.
-
-    Args:
-        named: run -> what tables call it.
-    """
+def cases(predictions: Predictions, looks: Mapping[str, Look]) -> list[Json]:
+    """One test example a client, the first in a fixed shuffle, with every run's summary."""
     by_run = {run: {row["id"]: row for row in rows} for run, rows in predictions.items()}
     first = next(iter(by_run.values()), {})
     found = []
     for client in dict.fromkeys(row["client"] for row in first.values()):
         chosen = hash_order([i for i, row in first.items() if row["client"] == client])[0]
-        texts = [(named[run], rows[chosen]["prediction"]) for run, rows in by_run.items()]
+        texts = [(looks[run].label, rows[chosen]["prediction"]) for run, rows in by_run.items()]
         found.append(_case(client, first[chosen], texts))
     return found
 

@@ -42,11 +42,6 @@ WHOLE = "whole-"
 LOSS = "development loss, nats an item"
 
 
-def _theirs(method: str) -> str:
-    """The paper's name of a method: AdaCentralized is Centralized, AdaFedOPT is FedOPT."""
-    return method.removeprefix("Ada")
-
-
 @dataclass(frozen=True)
 class TaskPage:
     """The tables, figures and page of an experiment on labelled texts, from its results.
@@ -128,10 +123,8 @@ class TaskPage:
             return []
         metrics, label_counts = self.metrics[runs[0].row.data[0]], self.label_counts[setting]
         rows = [method_row(run, metrics, label_counts, self.order.sign_flips) for run in runs]
-        counts: Counter[str] = Counter()
-        for labels in next(iter(label_counts.values())).values():
-            counts.update(labels)
-        major = majority_row(runs[0].scored, metrics[0], counts)
+        counts = [Counter(labels) for labels in next(iter(label_counts.values())).values()]
+        major = majority_row(runs[0].scored, metrics[0], sum(counts, Counter()))
         published = self.data_set(setting) in self.order.published and setting not in self.altered
         theirs = THEIRS.get(self.task(setting), "") if published else ""
         return with_paper(rows, self.paper, theirs) + ([major] if major else [])
@@ -146,18 +139,15 @@ class TaskPage:
         runs = (run.row for run in self.outcomes.values() if run.row.setting == setting)
         sizes = {row.training.batch_size for row in runs if row.training}
         counts = next(iter(self.label_counts[setting].values()))
-        skew = {knob: "" if (value := self._skew(setting, knob)) is None else value for knob in ("alpha", "beta")}
+        about = self.order.settings[setting]
+        skew = {knob: "" if (value := getattr(about, knob, None)) is None else value for knob in ("alpha", "beta")}
         row = federation_row(setting, counts, max(sizes, default=None))
         return {"setting": setting} | skew | row | {"held_by_nobody": self.unassigned.get(setting, 0)}
-
-    def _skew(self, setting: str, knob: str) -> float | None:
-        """α of labels or clusters, or β of sizes; None where clients are skewed otherwise or not at all."""
-        return getattr(self.order.settings[setting], knob, None)
 
     def _paper_cut(self, run: RunRow) -> float | None:
         if run.learner is None or run.learner.above != "layers" or run.setting in self.altered:
             return None
-        name = f"{_theirs(run.method)} frozen={run.learner.view.frozen}"
+        name = f"{run.method.removeprefix('Ada')} frozen={run.learner.view.frozen}"
         return next((float(row["value"]) for row in self.paper if row["table"] == "3" and row["method"] == name), None)
 
     def _cost(self, run: str, paper: float | None = None) -> Json:
@@ -189,21 +179,19 @@ class TaskPage:
             figures["partition_curves"] = draw_curves({"": curves}, LOSS)
         cuts: dict[str, dict[str, Points]] = {}
         for run, curve in self._curves(self.runs("cuts")).items():
-            cuts.setdefault(_theirs(self.outcomes[run].row.method), {})[run] = curve
+            cuts.setdefault(self.outcomes[run].row.method.removeprefix("Ada"), {})[run] = curve
         if cuts:
             figures["cut_curves"] = draw_curves(cuts, LOSS)
         if sizes := self.runs("sizes"):
             points = {run: (self.outcomes[run].sent / 1e6, self._cost(run)[self.metric(run).name]) for run in sizes}
             figures["size_curves"] = draw_curves({"": self._curves(sizes)}, LOSS)
             figures["size_figure"] = draw_costs(points, "MB sent", self.metric(sizes[0]).title)
-        alphas = {
-            name: alpha
-            for name in self.label_counts
-            if name.startswith(WHOLE) and (alpha := self._skew(name, "alpha")) is not None
-        }
-        if alphas:
-            ordered = sorted(alphas, key=lambda name: alphas[name])
-            counts = {name: next(iter(self.label_counts[name].values())) for name in ordered}
+        alphas = {name: getattr(self.order.settings[name], "alpha", None) for name in self.label_counts}
+        whole = {name: alpha for name, alpha in alphas.items() if name.startswith(WHOLE) and alpha is not None}
+        if whole:
+            counts = {
+                name: next(iter(self.label_counts[name].values())) for name in sorted(whole, key=whole.__getitem__)
+            }
             figures["distances"] = draw_distances({name: divergences(own) for name, own in counts.items()})
         return figures
 

@@ -29,6 +29,8 @@ from pipeline.workspace.record import Json
 
 Curves = Mapping[int, Sequence[float]]
 """Seed -> development loss by round."""
+FEW = 8
+"""The most clients that a table names one by one."""
 PaperRows = Sequence[Mapping[str, str]]
 PAPERS = {"fedavg": "FedAvg", "fedprox": "FedProx", "fedopt": "FedOPT"}
 """Last part of a run's name -> the paper's name of its method."""
@@ -117,11 +119,8 @@ def with_paper(rows: Sequence[Json], paper: PaperRows, task: str) -> list[Json]:
         for row in paper
         if row["table"] == "2" and row["task"] == task and row["metric"].endswith("_fraction")
     }
-    return [{**row, "paper": round(known[name], 2) if (name := _method(row["run"])) in known else ""} for row in rows]
-
-
-def _method(run: str) -> str:
-    return PAPERS.get(run.partition("-")[2], "")
+    named = [(row, PAPERS.get(row["run"].partition("-")[2], "")) for row in rows]
+    return [row | {"paper": round(known[name], 2) if name in known else ""} for row, name in named]
 
 
 def data_row(name: str, about: Json, unlearned: int | None, task: str, paper: PaperRows) -> Json:
@@ -191,7 +190,3 @@ def client_rows(run: RunOutcome, metric: Metric) -> Json:
         "clients_mean": round(fmean(values.values()), 2) if values else "",
         "worst_tenth": round(worst_tenth(list(values.values())), 2) if values else "",
     }
-
-
-FEW = 8
-"""The most clients that a table names one by one."""

@@ -10,7 +10,7 @@ from pipeline.federated.methods import OURS, TURNS
 from pipeline.federated.objectives.threshold import Threshold
 from pipeline.plan.orders import ReportOrder, RunRow, read_order
 from pipeline.report.limits import random_weights
-from pipeline.report.naming import labels
+from pipeline.report.naming import looks
 from pipeline.report.page import page
 from pipeline.report.summaries import cases, lens, median_cases
 from pipeline.runs.result_files import read_result
@@ -31,7 +31,7 @@ def run() -> None:
     ours = next((row for row in first if row.part == OURS), None)
     theirs = next((row for row in first if row.part == AVERAGING), None)
     tau = Threshold.parse(ours.training.hyperparameters["tau"]).nats if ours and ours.training else 0.0
-    named, seeds = labels(order.runs), {row.seed for row in order.runs}
+    named, seeds = looks(order.runs), {row.seed for row in order.runs}
     about = read_json(layout.models_behind(ours.id))["lens"] if ours else []
     write_text(
         layout.EXAMPLES_PAGE,
@@ -43,7 +43,7 @@ def run() -> None:
             cases=cases(predictions, named),
             medians=_medians(order, ours, theirs, predictions) if ours and theirs else [],
             lens=lens(about, tau, predictions),
-            ours=named[ours.name] if ours else OURS,
+            ours=named[ours.name].label if ours else OURS,
             tau=f"{tau:g}",
         ),
     )

@@ -9,7 +9,7 @@ import pytest
 from made_results import CLASSIFY, order_of, row_of
 from workspaces import stand_ins
 
-from pipeline.pages.gallery import label_counts_of, write_gallery
+from pipeline.pages.files import label_counts_of, write_gallery
 from pipeline.workspace import layout
 from pipeline.workspace.files import write_json
 
@@ -30,18 +30,11 @@ def page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     return layout.GALLERY.read_text(encoding="utf-8")
 
 
-def test_a_setting_is_shown_at_its_first_seed(page: str) -> None:
+def test_a_setting_with_examples_is_shown_at_its_first_seed(page: str) -> None:
     """3 and 5 texts: mean 4, standard deviation 1. (1, 0) and (.2, .8): H(.6, .4) = .971, less H(.2, .8) / 2 = .361."""
     assert "2 clients, 3 to 5 examples each (coefficient of variation 0.25); 0.61 bits apart on average" in page
     assert "tc, α = 0.5, β = 2." in page
-
-
-def test_settings_without_clients_or_examples_are_left_out(page: str) -> None:
     assert page.count("<h2") == page.count("<img ") == 1
     assert [path.name for path in layout.FIGURES.glob("*.svg")] == ["federation-tc.svg"]
-
-
-@pytest.mark.usefixtures("page")
-def test_labels_are_counted_by_seed() -> None:
     assert label_counts_of("tc") == {1: {"1": {"x": 3}, "2": {"x": 1, "y": 4}}, 2: {"1": {"y": 9}}}
     assert label_counts_of("undrawn") == {}

@@ -37,13 +37,9 @@ def effect(metric: str = "average", interval: Interval | None = None, **changes:
     return Effect(one, metric, interval or Interval(0.51, 0.16, 0.85), **changes)
 
 
-@pytest.mark.parametrize(("p", "text"), [(0.0124, "0.012"), (1.0, "1.000"), (0.001, "0.001"), (0.0009, "<0.001")])
-def test_a_p_value_has_three_digits_or_is_below_the_least(p: float, text: str) -> None:
-    assert p_value(p) == text
-
-
-def test_p_is_holms_where_there_is_a_family() -> None:
+def test_p_is_holms_where_there_is_a_family_and_has_three_digits() -> None:
     assert [p_text(effect(p=0.01, p_holm=0.04)), p_text(effect(p=0.01)), p_text(effect())] == ["0.040", "0.010", ""]
+    assert [p_value(p) for p in (0.0124, 1.0, 0.001, 0.0009)] == ["0.012", "1.000", "0.001", "<0.001"]
 
 
 @pytest.mark.parametrize(
@@ -72,10 +68,6 @@ def test_a_row_has_the_effect_its_p_each_run_cochrans_p_and_the_papers_effect() 
     ]
 
 
-def test_an_effect_without_the_papers_has_no_column_for_it() -> None:
-    assert len(shown(Effect(comparison(effects={"loss": None}), "loss", POINT))) == 5
-
-
 @pytest.mark.parametrize(
     ("changes", "note"),
     [
@@ -93,10 +85,10 @@ def test_an_effect_has_notes(changes: dict[str, Any], note: str) -> None:
 def test_what_was_not_run_has_no_numbers_and_a_band_is_in_place_of_the_papers_effect() -> None:
     missing = Effect(comparison(effects={"average": None}, band=(-1, 1)), "average")
     assert shown(missing)[2:] == ["not run", "", "", "−1.00 … +1.00"]
-
-
-def test_a_comparison_without_a_family_has_an_asterisk() -> None:
-    assert shown(effect(about={"family": ""}))[0] == "a beats b a − b *"
+    plain = Effect(comparison(effects={"loss": None}, family=""), "loss", POINT)
+    assert shown(plain) == ["a beats b a − b *", "test loss", "+0.5000", "", ""], (
+        "no family, and no column of the paper"
+    )
 
 
 def test_a_record_has_six_digits_and_a_column_a_seed() -> None:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from conftest import ROOT
-from made_results import AVERAGE
+from made_results import AVERAGE, CLASSIFY, order_of
 from markupsafe import Markup
 from workspaces import stand_ins
 
@@ -27,10 +28,7 @@ def test_differences_are_taken_seed_by_seed() -> None:
     assert (row["accuracy"], row["less_undisturbed"]) == (56.0, -6.0)
     assert row["half_interval_of_it"] == pytest.approx(12.71)
     assert row["simulated_minutes"] == 2.0
-
-
-def test_events_are_counts_a_training_and_arrivals_are_none() -> None:
-    assert row_of("worse", WORSE, PLAIN)["events"] == "2.0 missing, 0.5 skipped"
+    assert row["events"] == "2.0 missing, 0.5 skipped", "counts a training; arrivals are none"
     assert row_of("plain", PLAIN, PLAIN)["events"] == "none"
 
 
@@ -43,8 +41,19 @@ def test_a_poisoned_run_is_compared_with_the_clean_mean() -> None:
 def test_a_table_without_results_has_no_rows() -> None:
     tables = tables_of({}, {"dropout": ["dropout-0"], "one": ["one-mean"]})
     assert tables == {"dropout": [], "one": []}
-    assert "dropout-0" not in render("Q?", Markup(""), tables, {}, 1, [])
-    assert "None of its runs has results" in render("Q?", Markup(""), {}, {}, 1, []), "without its sections"
+    assert "dropout-0" not in page_of(tables)
+    assert "None of its runs has results" in page_of({}), "without its sections"
+
+
+def page_of(tables: dict[str, Any], figures: dict[str, Markup] | None = None, samples: tuple[str, ...] = ()) -> str:
+    order = order_of([], data={"notices": CLASSIFY})
+    return render(order, tables, figures or {}, question="Q?", effects="", seeds=2, samples=samples)
+
+
+def test_a_users_data_and_sections_are_on_the_page() -> None:
+    page = page_of(tables_of({"plain": PLAIN}, {"mine": ["plain"]}))
+    assert "notices under a frozen tiny-llama" in page
+    assert "plain" in page.partition('<h2 id="mine">')[2]
 
 
 def test_the_page_has_every_table_and_figure(tmp_path: Path) -> None:
@@ -59,7 +68,7 @@ def test_the_page_has_every_table_and_figure(tmp_path: Path) -> None:
     with stand_ins():
         figures = draw(made, wanted, [], AVERAGE, tmp_path)
     assert {path.stem for path in tmp_path.glob("*.png")} == {"dropout", "stragglers", "poison"}
-    text = render("What faults cost", Markup(""), tables_of(made, wanted), figures, 2, ["20news"])
+    text = page_of(tables_of(made, wanted), figures, ("20news",))
     for words in ("dropout-20", "two-krum", "slow-wait", "2.0 missing", "SAMPLE", "<img"):
         assert words in text
     assert "dropout-40" not in text

@@ -12,11 +12,10 @@ from pipeline.evaluation.intervals import Interval
 from pipeline.evaluation.scores import Figures
 from pipeline.federated.history import Round
 from pipeline.report.figures import bars, curves, intervals, matrices
-from pipeline.report.figures.style import save
+from pipeline.report.figures.style import Look, save
 from pipeline.tasks.task import LOSS
 
-SAME = {name: name for name in "xyz"}
-BLACK = dict.fromkeys("xyz", "#000000")
+BLACK = {name: Look(name, "#000000") for name in "xyz"}
 
 
 # --- bytes ----------------------------------------------------------------------------------------------------------
@@ -126,18 +125,15 @@ def test_parts_of_speech_stand_beside_their_base_rate() -> None:
 def shown(**runs: Figures) -> dict[str, list[str]]:
     """Metric -> the runs in its rows."""
     metrics = {name: {"mean": own} for name, own in runs.items()}
-    axes = intervals.draw_clients(metrics, [], SAME, BLACK, (AVERAGE, LOSS)).axes
+    axes = intervals.draw_clients(metrics, [], BLACK, (AVERAGE, LOSS)).axes
     return {axis.get_ylabel()[:9]: [label.get_text() for label in axis.get_yticklabels()] for axis in axes}
 
 
 BOTH, LOSS_ALONE = figures(average=1.0, loss=1.0), figures(loss=1.0)
 
 
-def test_a_run_without_summaries_has_a_loss_and_no_rouge() -> None:
+def test_a_run_without_summaries_has_no_rouge_and_one_rouge_alone_is_no_comparison() -> None:
     assert shown(x=BOTH, y=LOSS_ALONE, z=BOTH) == {"average R": ["x", "z"], "test loss": ["x", "y", "z"]}
-
-
-def test_one_rouge_alone_is_no_comparison() -> None:
     assert shown(x=BOTH, y=LOSS_ALONE) == {"test loss": ["x", "y"]}
     assert shown(x=BOTH) == {"average R": ["x"], "test loss": ["x"]}, "unless it is all that there is"
 
@@ -150,14 +146,14 @@ def test_seeds_are_points_and_their_mean_is_over_the_clients_that_all_have() -> 
     """One run has B too: the mean is A's alone. Two seeds, two points a panel."""
     metrics = {"x": clients(A=2.0, B=9.0, mean=2.0), "y": clients(A=2.0, mean=2.0)}
     seeds = [{"x": clients(A=a, B=9.0, mean=5.0), "y": clients(A=a, mean=a)} for a in (1.0, 3.0)]
-    of_mean = intervals.draw_clients(metrics, seeds, SAME, BLACK, (AVERAGE, LOSS)).axes[2]
+    of_mean = intervals.draw_clients(metrics, seeds, BLACK, (AVERAGE, LOSS)).axes[2]
     points = [line.get_xdata() for line in of_mean.lines if line.get_markersize() == 3]
     assert [list(map(float, own)) for own in points] == [[1.0, 3.0], [1.0, 3.0]]
 
 
 def test_means_over_clients_have_a_panel_an_endpoint_and_a_row_a_run() -> None:
     metrics = {name: {"mean": figures(average=value, loss=value)} for name, value in (("x", 2.0), ("y", 3.0))}
-    panels = intervals.draw_means(metrics, [metrics], SAME, BLACK, (AVERAGE, LOSS)).axes
+    panels = intervals.draw_means(metrics, [metrics], BLACK, (AVERAGE, LOSS)).axes
     values = [[float(line.get_xdata()[0]) for line in panel.lines if line.get_markersize() == 6] for panel in panels]
     assert values == [[2.0, 3.0], [2.0, 3.0]]
 

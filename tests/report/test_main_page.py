@@ -9,17 +9,16 @@ from typing import Any
 
 import pytest
 from conftest import ROOT
-from made_results import SUMMARIZE, figures, order_of, results_of, round_of, row_of, run_of, table_rows
+from made_results import SUMMARIZE, figures, order_of, results_of, round_of, row_of, table_rows
 from workspaces import stand_ins
 
 from pipeline.evaluation.comparisons import Comparison, Comparisons, Effect
 from pipeline.evaluation.intervals import Interval
 from pipeline.evaluation.scores import Figures, Scored
-from pipeline.federated.history import Round
 from pipeline.pages.main import _say_missing
-from pipeline.report.main_data import MainData
-from pipeline.report.main_page import _paper_table, _shares_table, draw, main_table, render, rows_are_of
-from pipeline.report.naming import colours, labels
+from pipeline.report.figures.style import Look
+from pipeline.report.main_page import MainData, _shares_table, draw, main_table, render, rows_are_of
+from pipeline.report.naming import looks
 from pipeline.report.summaries import cases, lens, median_cases
 from pipeline.runs.results import Results
 from pipeline.tasks.task import LOSS, load_task
@@ -65,11 +64,11 @@ def test_what_a_page_lacks_is_printed_with_the_remedy(
 def rows_of(own: dict[str, Figures], clients: tuple[str, ...] = ("A",)) -> list[list[str]]:
     """The main table of untrained runs with these figures at each client."""
     results = results_of(
-        rows={run: run_of(run) for run in own},
+        rows={run: [row_of(run, part=run)] for run in own},
         metrics={run: dict.fromkeys([*clients, "mean"], found) for run, found in own.items()},
         histories={run: [] for run in own},
     )
-    return table_rows(main_table(page_of(results), results, {run: run for run in own}))[1:]
+    return table_rows(main_table(page_of(results), results))[1:]
 
 
 def test_a_group_of_runs_a_client_and_one_for_the_mean() -> None:
@@ -107,30 +106,6 @@ def test_the_best_and_the_second_of_a_column_are_marked(
     assert [row[PLACE[metric]].split()[0] for row in rows[1:4]] == texts
 
 
-# --- best rounds ----------------------------------------------------------------------------------------------------
-
-
-def history(best: int, last: int) -> list[Round]:
-    return [round_of(n, "A", 2.0, best=n == best) for n in range(1, last + 1)]
-
-
-@pytest.mark.parametrize(
-    ("rounds", "note"),
-    [
-        (history(2, 3), "2 (test loss of round 3: 2.500)"),
-        (history(3, 5) + [replace(one, seed=2) for one in history(2, 3)], "3, 2 (test loss of round 5/3: 2.500)"),
-        (history(3, 3), "3"),
-        ([], ""),
-    ],
-    ids=["an earlier round", "each seed has its own", "the last", "a run without training"],
-)
-def test_a_best_round_is_shown_with_the_last_ones_loss(rounds: list[Round], note: str) -> None:
-    """Of a run whose last rounds have a mean test loss of 2.5."""
-    own = {"A": replace(scores(), other_losses={"last": 2.5}), "mean": scores()}
-    results = results_of(rows={"x": [row_of("x", patience=1)]}, metrics={"x": own}, histories={"x": rounds})
-    assert table_rows(main_table(page_of(results), results, {"x": "x"}))[2][-1] == note
-
-
 def test_a_table_says_at_which_seeds_its_rows_were_trained_and_on_how_many_meetings_they_are_tested() -> None:
     """m1 and m2 of client A, m3 of client B; m1 has two examples."""
     places = (("e1", "A", "m1"), ("e2", "A", "m1"), ("e3", "A", "m2"), ("e4", "B", "m3"))
@@ -149,11 +124,12 @@ def rendered(folder: Path, **parts: Any) -> str:
     """The page of two runs, each with two rounds on client A at seeds 11 and 12; its figures are cut out."""
     runs = {run: [row_of(run, seed) for seed in (11, 12)] for run in ("ours", "theirs")}
     scored = [Scored(f"e{n}", "A", f"m{n}", 1, {"loss": 2.0}) for n in range(3)]
+    rounds = [round_of(n, "A", 2.0, best=n == 1) for n in (1, 2)]
     results = results_of(
         rows=runs,
         scored=dict.fromkeys(runs, scored),
         metrics={run: {"A": replace(scores(), other_losses={"last": 2.5}), "mean": scores()} for run in runs},
-        histories={run: [replace(one, seed=seed) for seed in (11, 12) for one in history(1, 2)] for run in runs},
+        histories={run: [replace(one, seed=seed) for seed in (11, 12) for one in rounds] for run in runs},
         by_seed={seed: {run: {"A": scores(), "mean": scores()} for run in runs} for seed in (11, 12)},
     )
     known: dict[str, Any] = {
@@ -195,12 +171,9 @@ def test_a_page_without_comparisons_has_no_empty_parts(tmp_path: Path) -> None:
 def test_a_run_has_a_label_of_its_own_and_a_method_one_colour() -> None:
     parts = (("fedavg", "AdaFedAvg"), ("slow", "AdaFedAvg"), ("fedavg-local", "AdaFedAvg-local"))
     rows = [row_of(name, part=part) for name, part in parts]
-    assert labels(rows) == {
-        "fedavg": "AdaFedAvg",
-        "slow": "AdaFedAvg (slow)",
-        "fedavg-local": "AdaFedAvg-local",
-    }
-    assert colours(rows)["fedavg"] == colours(rows)["slow"] != colours(rows)["fedavg-local"]
+    first, second, third = looks(rows).values()
+    assert [one.label for one in (first, second, third)] == ["AdaFedAvg", "AdaFedAvg (slow)", "AdaFedAvg-local"]
+    assert first.colour == second.colour != third.colour
 
 
 # --- words, summaries, the paper's table ----------------------------------------------------------------------------
@@ -242,7 +215,7 @@ def test_a_case_a_client_has_every_runs_summary_of_one_example() -> None:
         for n in range(3)
     ]
     predictions = {run: [row | {"prediction": f"{run} on {row['id']}"} for row in rows] for run in ("x", "y")}
-    found = cases(predictions, {"x": "X", "y": "Y"})
+    found = cases(predictions, {"x": Look("X", ""), "y": Look("Y", "")})
     assert [case["client"] for case in found] == ["A", "B"]
     for case in found:
         chosen = case["query"].removeprefix("Q ")
@@ -266,9 +239,3 @@ def test_the_median_case_is_the_median_gain_not_the_best() -> None:
         ("A", "Q z?", 1.0),
         ("B", "Q w?", 3.0),
     ]
-
-
-def test_the_papers_table_has_three_clients_of_three_scores() -> None:
-    rows = table_rows(_paper_table(read_table(ROOT / "data" / "paper_results.csv"), "IV"))[1:]
-    assert [row[0] for row in rows] == ["AdaSingle", "AdaCentralized", "AdaFedAvg", "AdaFedKD", "AdaFedSelectKD"]
-    assert all(len(row) == 10 for row in rows)

@@ -6,17 +6,16 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from made_results import AVERAGE, TRAINING, figures, results_of, round_of, run_of, table_rows
+from made_results import AVERAGE, TRAINING, figures, results_of, round_of, row_of, run_of, table_rows
 
 from pipeline.evaluation.scores import Figures
+from pipeline.report.naming import rounds_cell
 from pipeline.report.page import table
+from pipeline.report.paper import paper_table
 from pipeline.report.paper_page import (
     STATISTICS,
-    _ending,
     _other_loss,
-    _span,
     corpora_table,
-    paper_table,
     readings,
     section_row,
     settings_table,
@@ -53,25 +52,32 @@ def with_losses(**losses: float) -> Figures:
     return replace(figures(loss=1.0), other_losses=losses)
 
 
-def test_the_last_rounds_loss_is_over_the_clients_of_the_best_one() -> None:
-    """SAMSum is easier: with it the last round would look better than it is, (3 + 2.5 + 1) / 3."""
-    own = {client: with_losses(last=loss) for client, loss in (("A", 3.0), ("B", 2.5), ("SAMSum", 1.0))}
-    assert _ending(own, ["A", "B"]) == "last round: 2.750"
-
-
-def test_a_last_round_that_not_all_clients_have_is_left_out() -> None:
-    assert _ending({"A": with_losses(), "B": with_losses(last=2.5)}, ["A", "B"]) == ""
+@pytest.mark.parametrize(
+    ("last", "best", "patience", "cell"),
+    [
+        ({"A": 3.0, "B": 2.5, "SAMSum": 1.0}, 2, 1, ("2", "last round: 2.750")),
+        ({"B": 2.5}, 1, 1, ("1–2", "")),
+        ({"A": 3.0, "B": 2.5}, 3, 2, ("2–3", "ended by the cap on rounds")),
+        ({}, None, 1, ("", "")),
+    ],
+    ids=["over the clients that are compared", "not all clients have one", "the cap", "a run without training"],
+)
+def test_best_rounds_are_shown_with_the_last_ones_loss(
+    last: dict[str, float], best: int | None, patience: int, cell: tuple[str, str]
+) -> None:
+    """Of B round 2 is the best. SAMSum is easier: with it the last round would look better, (3 + 2.5 + 1) / 3."""
+    own = {c: with_losses(**{"last": last[c]} if c in last else {}) for c in ("A", "B", "SAMSum")}
+    bests = {"A": best, "B": 2} if best else {}
+    rounds = [round_of(n, client, 2.0, best=n == of) for client, of in bests.items() for n in range(1, 5)]
+    results = results_of(rows={"x": [row_of("x", patience=patience)]}, histories={"x": rounds})
+    found = rounds_cell(results, "x", own, ["A", "B"])
+    assert (found.text, found.small) == cell
 
 
 @pytest.mark.parametrize(("losses", "text"), [({"server": 2.0}, "2.000"), ({"local": 3.0}, "3.000"), ({}, "")])
 def test_the_loss_of_a_methods_other_model_is_shown(losses: dict[str, float], text: str) -> None:
     found = _other_loss({"A": with_losses(**losses)}, ["A"])
     assert found.rpartition(" ")[2] == text
-
-
-@pytest.mark.parametrize(("rounds", "text"), [([], ""), ([2, 2], "2"), ([3, 1, 2], "1–3")])
-def test_best_rounds_are_shown_as_a_span(rounds: list[int], text: str) -> None:
-    assert _span(rounds) == text
 
 
 def row(figures_of: dict[str, Figures], *more: str, **changes: Any) -> list[str]:

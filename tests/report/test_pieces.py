@@ -15,6 +15,7 @@ from pipeline.federated.history import Round
 from pipeline.plan.orders import RunRow
 from pipeline.report import pieces
 from pipeline.report.figures import matrices
+from pipeline.report.figures.style import Look
 from pipeline.report.page import Canvas
 
 
@@ -87,7 +88,7 @@ def test_the_deciles_threshold_is_the_runs_own() -> None:
 def test_the_losses_of_student_and_teacher_are_in_one_figure() -> None:
     """The teacher as it was sent: 4.0 and 3.5, after rounds in which the student came to 2.0 and 1.0."""
     rows = [round_of(n, "A", 3.0 - n, sent_validation_loss=loss) for n, loss in ((1, 4.0), (2, 3.5))]
-    results = results_of(rows={"kd": run_of("kd")}, histories={"kd": rows})
+    results = results_of(rows={"kd": run_of("kd")}, histories={"kd": rows, "avg": [round_of(1, "A", 1)]})
     canvas = Noted()
     assert len(pieces.teacher_and_student(canvas, results, "kd")) == 1
     figure, about = canvas.placed["teacher_kd"]
@@ -96,11 +97,7 @@ def test_the_losses_of_student_and_teacher_are_in_one_figure() -> None:
         "student": [2.0, 1.0],
         "teacher": [4.0, 3.5],
     }
-
-
-def test_a_run_without_a_teacher_has_no_such_figure() -> None:
-    results = results_of(rows={"avg": run_of("avg")}, histories={"avg": [round_of(1, "A", 1)]})
-    assert pieces.teacher_and_student(Noted(), results, "avg") == []
+    assert pieces.teacher_and_student(canvas, results, "avg") == [], "a run without a teacher"
 
 
 # --- rounds of clients ----------------------------------------------------------------------------------------------
@@ -157,25 +154,23 @@ def rated(outcomes: list[str], rater: str = "r") -> list[dict[str, str]]:
     ]
 
 
-def test_ratings_are_drawn_and_their_numbers_are_in_a_table() -> None:
-    """Of ten examples seven are won, one is tied and two are lost."""
-    canvas = Noted()
-    _, table = pieces.ratings(canvas, rated(["win"] * 7 + ["tie"] + ["loss"] * 2), "AdaFedSelectKD", 200)
-    (row,) = table_rows(table)[1:]
-    assert table_rows(table)[0][1:4] == ["win", "tie", "loss"]
-    assert [cell.partition(" (")[0] for cell in row] == ["AdaFedAvg", "70", "10", "20", "10", "–", "0"]
-    figure, about = canvas.placed["human"]
-    assert [bar.get_width() for bar in figure.axes[0].patches] == pytest.approx([70.0, 10.0, 20.0])
-    assert about == {"raters": 1, "methods": ["AdaFedSelectKD", "AdaFedAvg"]}
-
-
-def test_the_agreement_of_two_raters_is_in_the_table() -> None:
-    """On three of four pairs; of eight ratings five are wins: κ = (3/4 − 34/64) / (1 − 34/64) = 0.47."""
-    canvas = Noted()
-    rows = rated(["win", "win", "loss", "loss"], "r") + rated(["win", "win", "loss", "win"], "s")
+@pytest.mark.parametrize(
+    ("by_rater", "cells"),
+    [
+        ({"r": "w" * 7 + "tll"}, ["70", "10", "20", "10", "–", "0"]),
+        ({"r": "wwll", "s": "wwlw"}, ["62", "0", "38", "8", "0.47", "4"]),
+    ],
+)
+def test_ratings_are_drawn_and_are_in_a_table_with_their_agreement(by_rater: dict[str, str], cells: list[str]) -> None:
+    """Two raters agree on three of four pairs; five of eight are wins: κ = (3/4 − 34/64) / (1 − 34/64) = 0.47."""
+    full = {"w": "win", "t": "tie", "l": "loss"}
+    canvas, rows = Noted(), [row for r, own in by_rater.items() for row in rated([full[one] for one in own], r)]
     _, table = pieces.ratings(canvas, rows, "AdaFedSelectKD", 200)
-    assert canvas.placed["human"][1]["raters"] == 2
-    assert table_rows(table)[1][-2:] == ["0.47", "4"]
+    assert [[cell.partition(" (")[0] for cell in row[1:]] for row in table_rows(table)][1:] == [cells]
+    figure, about = canvas.placed["human"]
+    widths = [bar.get_width() for bar in figure.axes[0].patches]
+    assert widths == pytest.approx([float(one) for one in cells[:3]], abs=0.5)
+    assert about == {"raters": len(by_rater), "methods": ["AdaFedSelectKD", "AdaFedAvg"]}
 
 
 # --- sweeps of a knob -----------------------------------------------------------------------------------------------
@@ -219,6 +214,7 @@ def tried(run: str, knob: str, chosen: str, *values: str) -> list[dict[str, str]
 
 
 MU = tried("prox", "mu", "0.1", "0.01", "0.1", "1")
+RATE = [row | {"chooses": "rates.server"} for row in MU]
 
 
 @pytest.mark.parametrize(
@@ -230,18 +226,14 @@ MU = tried("prox", "mu", "0.1", "0.01", "0.1", "1")
         (tried("prox", "mu", "1", "0.1", "1"), [], "prox mu=1 of 2 trials, the end of what was tried"),
         (tried("prox", "mu", "0.1", "0.1", "1"), [], "prox mu=0.1 of 2 trials, the end of what was tried"),
         (tried("prox", "batch_size", "4.0", "2.0", "4.0", "8.0"), run_of("prox"), "prox batch_size=4.0 of 3 trials"),
+        ([*MU, *tried("ditto", "mu", "1", "1", "2"), *RATE], [], "prox mu=0.1 of 3 trials"),
         ([*MU, *tried("prox", "eta", "2", "1", "2", "3")], [], "prox mu=0.1 of 3 trials; prox eta=2 of 3 trials"),
     ],
-    ids=["as chosen", "another value", "not made", "the most", "the least", "a common knob", "two searches"],
+    ids=["as chosen", "another value", "not made", "the most", "the least", "a common knob", "others'", "two searches"],
 )  # fmt: skip
 def test_a_tuned_run_has_its_chosen_trials(trials: list[dict[str, str]], rows: list[RunRow], text: str) -> None:
     (piece,) = pieces.tuned(results_of(rows={"prox": rows} if rows else {}), trials, ["prox", "gone"])
     assert f" {text}.</p>" in piece
-
-
-def test_runs_of_other_sections_and_keys_of_no_run_have_no_trials_here() -> None:
-    rate = [row | {"chooses": "rates.server"} for row in MU]
-    assert pieces.tuned(results_of(), [*tried("ditto", "mu", "1", "1", "2"), *rate], ["prox"]) == []
 
 
 # --- bytes ----------------------------------------------------------------------------------------------------------
@@ -270,11 +262,11 @@ def test_who_reaches_the_best_loss_of_averaging_with_how_much() -> None:
     both = {"mean": figures(average=20.0, loss=2.2)}
     metrics = {"avg": both, "kd": both, "slow": {"mean": figures(loss=2.4)}, "alone": both}
     results = results_of(histories=histories, metrics=metrics)
-    names, black = {name: name.upper() for name in histories}, dict.fromkeys(histories, "#000000")
-    _, table = pieces.bytes_sent(Noted(), results, [*histories, "gone"], names, black, 10_000_000)
+    black = {name: Look(name.upper(), "#000000") for name in histories}
+    _, table = pieces.bytes_sent(Noted(), results, [*histories, "gone"], black, 10_000_000)
     assert table_rows(table)[1:] == [
         ["AVG", "2", "20", "2", "2.200", "20.00"],
         ["KD", "1", "10", "2", "2.200", "20.00"],
         ["SLOW", "not reached", "not reached", "2", "2.400", "–"],
     ]
-    assert pieces.bytes_sent(Noted(), results, ["gone", "kd"], {}, {}, 10) == [], "nothing to reach"
+    assert pieces.bytes_sent(Noted(), results, ["gone", "kd"], {}, 10) == [], "nothing to reach"

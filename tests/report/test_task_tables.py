@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import pytest
 from made_results import LEARNER, row_of
 
 from pipeline.clients.skews import SERVER
@@ -55,16 +56,19 @@ def test_figures_over_clients_are_means_of_seeds() -> None:
     assert (found["clients_mean"], found["worst_tenth"], found["not_judged"]) == (50.0, 25.0, "0.5")
 
 
-def test_the_number_of_clients_that_cannot_be_scored_is_a_mean_over_seeds() -> None:
-    """At one seed of three a client has a label that no test text has."""
-    label_counts = {1: {"a": {"x": 1}, "b": {"z": 1}}, 2: {"a": {"x": 1}}, 3: {"a": {"x": 1}}}
-    assert method_row(outcome(*[rows(x=[100])] * 3), [ACCURACY], label_counts, 100)["not_judged"] == "0.33"
-
-
-def test_a_row_without_scored_clients_has_no_figures_over_clients() -> None:
-    """Labels that no test text has: where training and test have different articles."""
-    found = method_row(outcome(rows(x=[100, 0])), [ACCURACY], {1: {"a": {"z": 1}}}, 100)
-    assert (found["clients_mean"], found["worst_tenth"], found["not_judged"]) == ("", "", "1")
+@pytest.mark.parametrize(
+    ("scored", "label_counts", "cells"),
+    [
+        ([[100]] * 3, {1: {"a": {"x": 1}, "b": {"z": 1}}, 2: {"a": {"x": 1}}, 3: {"a": {"x": 1}}}, (100, 100, "0.33")),
+        ([[100, 0]], {1: {"a": {"z": 1}}}, ("", "", "1")),
+    ],
+    ids=["at one seed of three a client has a label that no test text has", "no label is tested"],
+)
+def test_clients_that_cannot_be_scored_are_counted_as_a_mean_over_seeds(
+    scored: list[list[float]], label_counts: dict[int, Any], cells: tuple[Any, ...]
+) -> None:
+    found = method_row(outcome(*(rows(x=own) for own in scored)), [ACCURACY], label_counts, 100)
+    assert (found["clients_mean"], found["worst_tenth"], found["not_judged"]) == cells
 
 
 def test_clients_with_test_texts_are_scored_by_these_alone() -> None:

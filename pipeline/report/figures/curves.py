@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from matplotlib.figure import Figure
 
 from pipeline.federated.history import History, Round, mean_by_round
-from pipeline.report.figures.style import by_round, colour, legend_below, line, side_by_side
+from pipeline.report.figures.style import Look, by_round, colour, legend_below, line, side_by_side
 
 MEGABYTE = 1e6
 Points = Sequence[tuple[float, float]]
@@ -36,12 +36,13 @@ def draw_by_time(runs: Mapping[str, Points]) -> Figure:
     return figure
 
 
-def draw_validation(histories: Mapping[str, History], clients: Sequence[str], colours: Mapping[str, str]) -> Figure:
+def draw_validation(histories: Mapping[str, History], clients: Sequence[str], looks: Mapping[str, Look]) -> Figure:
     """Validation loss by round, the mean over seeds: a panel a client, a line a run."""
     figure, axes = side_by_side(len(clients), 3.1 * len(clients), 3.0)
     for axis, client in zip(axes, clients, strict=True):
         for index, (run, history) in enumerate(histories.items()):
-            line(axis, _of_client(history, client, lambda one: one.validation_loss), index, run, color=colours[run])
+            points = _of_client(history, client, lambda one: one.validation_loss)
+            line(axis, points, index, looks[run].label, color=looks[run].colour)
         axis.set_title(client)
         by_round(axis)
     axes[0].set_ylabel("validation loss, nats a token")
@@ -109,8 +110,7 @@ def path_of(history: History, factor: float = 1.0) -> list[tuple[float, float]]:
 
 def draw_bytes(
     histories: Mapping[str, History],
-    labels: Mapping[str, str],
-    colours: Mapping[str, str],
+    looks: Mapping[str, Look],
     rouge: Mapping[str, tuple[float, float]],
     factor: float,
 ) -> Figure:
@@ -123,8 +123,8 @@ def draw_bytes(
     sending = {run: history for run, history in histories.items() if any(one.bytes_up for one in history)}
     figure, (losses, scores) = side_by_side(2, 9.6, 3.6, width_ratios=(3, 2))
     for index, (run, history) in enumerate(sending.items()):
-        own = colours[run]
-        for larger, dashes, label, fill in ((1.0, "-", labels[run], own), (factor, ":", None, "none")):
+        own = looks[run].colour
+        for larger, dashes, label, fill in ((1.0, "-", looks[run].label, own), (factor, ":", None, "none")):
             line(losses, path_of(history, larger), index, label, color=own, linestyle=dashes)
             if run in rouge:
                 sent, score = rouge[run]

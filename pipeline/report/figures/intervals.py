@@ -12,7 +12,7 @@ from pipeline.evaluation.comparisons import Effect
 from pipeline.evaluation.intervals import Interval
 from pipeline.evaluation.scores import MEAN, Figures
 from pipeline.report.effects import label
-from pipeline.report.figures.style import colour, interval_row, side_by_side
+from pipeline.report.figures.style import Look, colour, interval_row, side_by_side
 from pipeline.runs.results import Metrics, common_clients
 from pipeline.tasks.task import Metric
 
@@ -46,11 +46,7 @@ def draw_forest(effects: Sequence[Effect], metrics: Mapping[str, Metric]) -> Fig
 
 
 def draw_clients(
-    metrics: Metrics,
-    by_seed: Sequence[Metrics],
-    labels: Mapping[str, str],
-    colours: Mapping[str, str],
-    endpoints: Sequence[Metric],
+    metrics: Metrics, by_seed: Sequence[Metrics], looks: Mapping[str, Look], endpoints: Sequence[Metric]
 ) -> Figure:
     """A panel a client and one for the mean, an endpoint a row; one that only one of several runs has is left out.
 
@@ -73,21 +69,17 @@ def draw_clients(
                 own = metrics[run].get(client)
                 if own is not None and metric in own.metrics:
                     points = [_of_seed(one[run], client, metric, common) for one in by_seed if run in one]
-                    interval_row(axis, row, own.metrics[metric], points, colours[run])
+                    interval_row(axis, row, own.metrics[metric], points, looks[run].colour)
             axis.set_title(mean if client == MEAN else client)
             axis.grid(axis="y", visible=False)
         panels[0].set_ylabel(_title(endpoint, "\n"))
-        panels[0].set_yticks(range(len(runs)), [labels[run] for run in runs])
+        panels[0].set_yticks(range(len(runs)), [looks[run].label for run in runs])
         panels[0].set_ylim(len(runs) - 0.5, -0.5)
     return figure
 
 
 def draw_means(
-    metrics: Metrics,
-    by_seed: Sequence[Metrics],
-    labels: Mapping[str, str],
-    colours: Mapping[str, str],
-    endpoints: Sequence[Metric],
+    metrics: Metrics, by_seed: Sequence[Metrics], looks: Mapping[str, Look], endpoints: Sequence[Metric]
 ) -> Figure:
     """Means over clients alone, a panel an endpoint; see `draw_clients`."""
     figure, axes = side_by_side(len(endpoints), 7.2, 0.9 + 0.34 * len(metrics), sharey=True)
@@ -95,10 +87,10 @@ def draw_means(
         for row, (run, own) in enumerate(metrics.items()):
             if endpoint.name in own[MEAN].metrics:
                 points = [one[run][MEAN].metrics[endpoint.name].value for one in by_seed if run in one]
-                interval_row(axis, row, own[MEAN].metrics[endpoint.name], points, colours[run])
+                interval_row(axis, row, own[MEAN].metrics[endpoint.name], points, looks[run].colour)
         axis.set_xlabel(_title(endpoint, " "))
         axis.grid(axis="y", visible=False)
-    axes[0].set_yticks(range(len(metrics)), [labels[run] for run in metrics])
+    axes[0].set_yticks(range(len(metrics)), [looks[run].label for run in metrics])
     axes[0].invert_yaxis()
     return figure
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +48,14 @@ PALETTE = (
     *("#332288", "#44AA99", "#882255", "#AA4499", "#661100"),
 )
 MARKERS = ("o", "s", "^", "v", "D", "P", "X", "*", "<")
+
+
+@dataclass(frozen=True)
+class Look:
+    """What a run is called in tables and figures, and its colour."""
+
+    label: str
+    colour: str
 
 
 def colour(index: int) -> str:
