@@ -11,7 +11,7 @@ from pipeline.corpora.qmsum import DOMAINS
 from pipeline.evaluation.intervals import Interval
 from pipeline.evaluation.scores import MEAN, by_client
 from pipeline.federated.history import best_rounds
-from pipeline.plan.orders import CommonKnobs
+from pipeline.plan.learner import CommonKnobs
 from pipeline.report.effects import answer_of, effects_table, sensitivities_table
 from pipeline.report.figures import bars, curves, intervals
 from pipeline.report.limits import limits, random_weights, truncation

@@ -14,7 +14,8 @@ from pipeline.corpora.example import SPLITS
 from pipeline.corpora.prepared import is_sample
 from pipeline.evaluation.scores import MEAN, Figures
 from pipeline.federated.history import best_rounds
-from pipeline.plan.orders import ReportOrder, TrainingKnobs
+from pipeline.plan.learner import Training
+from pipeline.plan.orders import ReportOrder
 from pipeline.report.figures.intervals import draw_clients
 from pipeline.report.limits import limits, random_weights, truncation
 from pipeline.report.naming import colours, labels, tokens_of
@@ -212,7 +213,7 @@ def _mean_of(name: str, figures: Mapping[str, Figures], clients: Sequence[str]) 
 
 def _trained_on(runs: Sequence[str], data: PaperPage) -> list[str]:
     """A sentence a setting: its clients' training examples and optimizer steps a round, and what truncation lost."""
-    settings: dict[str, TrainingKnobs] = {}
+    settings: dict[str, Training] = {}
     for row in (data.results.rows[run][0] for run in runs):
         if row.training is not None:
             settings.setdefault(row.setting, row.training)
@@ -222,7 +223,7 @@ def _trained_on(runs: Sequence[str], data: PaperPage) -> list[str]:
     ]
 
 
-def steps_of(result: Result, training: TrainingKnobs) -> str:
+def steps_of(result: Result, training: Training) -> str:
     """Each client's training examples, its weight, and its optimizer steps a round."""
     counts = {client: own["train"] for client, own in result["sizes"].items()}
     weights = {client: count * training.weights.get(client, 1.0) for client, count in counts.items()}

@@ -12,7 +12,7 @@ from planned import GONE, Orders, changed, params_of, planned, written
 from workspaces import QUERY
 
 from pipeline.errors import QuorumError
-from pipeline.plan import changes, packages
+from pipeline.plan import changes, code
 from pipeline.plan import resolve as resolving
 from pipeline.plan.changes import brief, report_changes
 from pipeline.plan.checks import unshown
@@ -220,8 +220,8 @@ COMPUTING = ("encode/", "train/", "predict/", "evaluate/")
 
 def with_version(monkeypatch: pytest.MonkeyPatch, package: str) -> None:
     """Let another version of a package be installed."""
-    known = packages._version
-    monkeypatch.setattr(packages, "_version", lambda name: "0.0.1" if name == package else known(name))
+    known = code._version
+    monkeypatch.setattr(code, "_version", lambda name: "0.0.1" if name == package else known(name))
 
 
 def test_another_torch_changes_the_orders_of_all_that_computes_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -264,10 +264,10 @@ def test_a_package_counts_only_in_trainings_that_use_it() -> None:
 
 def test_a_build_of_one_version_is_that_version(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whether torch is `+cpu` or `+cu130` is another knob; what is not installed has no version."""
-    monkeypatch.setattr(packages, "version", lambda name: "2.13.0+cpu")
-    assert packages._version.__wrapped__("torch") == "2.13.0"
+    monkeypatch.setattr(code, "version", lambda name: "2.13.0+cpu")
+    assert code._version.__wrapped__("torch") == "2.13.0"
     monkeypatch.undo()
-    assert packages._version.__wrapped__("no-such-package-anywhere") == ""
+    assert code._version.__wrapped__("no-such-package-anywhere") == ""
 
 
 FAMILIES = {"tiny-llama": "pipeline.model.causal", "tiny-bart": "pipeline.model.seq2seq"}
