@@ -15,8 +15,7 @@ from pipeline.errors import QuorumError
 from pipeline.plan import changes, code
 from pipeline.plan import resolve as resolving
 from pipeline.plan.changes import brief, report_changes
-from pipeline.plan.checks import unshown
-from pipeline.plan.orders import ReportOrder, TrainOrder, planned_run, read_order
+from pipeline.plan.orders import TrainOrder, planned_run, read_order
 from pipeline.plan.outdated import outdated
 from pipeline.plan.resolve import resolve
 from pipeline.stages import plan
@@ -333,21 +332,6 @@ def test_a_new_plan_says_what_changed_and_how_long_that_took(
     assert "0 min" not in page
 
 
-def test_a_run_that_no_table_shows_is_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """On the page of tasks, a run is in its setting's table by its name."""
-    content = changed(page="tasks", **{"runs.mine": {"setting": "news", "method": "AdaFedAvg"}, "sections.methods": []})
-    content["sections"]["main"] += ["tau-2", "both"]
-    content["sections"]["more"] = ["news"]
-    monkeypatch.chdir(written(tmp_path, content).parent)
-    monkeypatch.setenv("DVC_ROOT", str(tmp_path))
-    plan.run()
-    remedy = "name news in sections.methods and call it news-…, or name it in another section"
-    assert f"runs.mine: no table will show it, reports/metrics.json alone; {remedy}" in capsys.readouterr().err
-    assert unshown(params_of()) == {}
-
-
 def test_an_order_that_cannot_be_read_is_one_line(tmp_path: Path) -> None:
     path = tmp_path / "train.json"
     with pytest.raises(QuorumError, match=r"train\.json: is missing; run `dvc repro plan`"):
@@ -355,12 +339,6 @@ def test_an_order_that_cannot_be_read_is_one_line(tmp_path: Path) -> None:
     write_json(path, planned()["train/fedavg.json"] | {"evaluate": "both"})
     with pytest.raises(QuorumError, match=r"train\.json: not a TrainOrder \(evaluate: .*; run `dvc repro plan`"):
         read_order(path, TrainOrder)
-
-
-def test_an_order_is_read_as_it_was_planned(tmp_path: Path) -> None:
-    orders = planned()
-    write_json(tmp_path / "report.json", orders["report.json"])
-    assert read_order(tmp_path / "report.json", ReportOrder).model_dump(mode="json") == orders["report.json"]
 
 
 @pytest.fixture
