@@ -190,8 +190,8 @@ def prune(
 @app.command()
 def outdated() -> None:
     """Name the stages whose corpus or weights, outside the workspace, have changed or come within reach."""
+    from pipeline.plan.checks import read_params
     from pipeline.plan.outdated import outdated as stages_outdated
-    from pipeline.plan.schema import read_params
 
     print(" ".join(stages_outdated(read_params())))
 

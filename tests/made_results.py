@@ -10,8 +10,8 @@ from typing import Any
 from pipeline.evaluation.intervals import Interval
 from pipeline.evaluation.scores import Figures
 from pipeline.federated.history import Round
-from pipeline.plan.learner import Learner, View
-from pipeline.plan.orders import ReportOrder, RunRow, TrainingKnobs
+from pipeline.plan.learner import Learner, Training, View
+from pipeline.plan.orders import ReportOrder, RunRow
 from pipeline.runs.result_files import write_result
 from pipeline.runs.results import Results
 from pipeline.tasks.task import Metric
@@ -29,7 +29,7 @@ LEARNER = Learner(
     precision="fp32",
     threads=1,
 )
-TRAINING = TrainingKnobs(
+TRAINING = Training(
     learner=LEARNER,
     algorithm="pipeline.federated.algorithms.fedselectkd",
     hyperparameters={},

@@ -23,7 +23,6 @@ MODULES = (
     "pipeline.federated.objectives.threshold",
     "pipeline.federated.optimizer",
     "pipeline.model.frozen_part",
-    "pipeline.plan.pages",
     "pipeline.runs.summarize",
     "pipeline.runs.tuning",
     "pipeline.tasks.answer",

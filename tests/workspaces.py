@@ -22,7 +22,7 @@ from torch import Tensor
 
 from pipeline import __main__ as command_line
 from pipeline.model.precision import Precision
-from pipeline.plan.schema import read_params
+from pipeline.plan.checks import read_params
 from pipeline.runs import analysis
 from pipeline.tasks import similarity
 

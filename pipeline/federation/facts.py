@@ -8,7 +8,8 @@ from pipeline.engines.messages import Facts
 from pipeline.errors import QuorumError
 from pipeline.federated.algorithm import Algorithm
 from pipeline.plan.code import without_code
-from pipeline.plan.orders import PredictOrder, Training, TrainOrder, planned_run, read_order
+from pipeline.plan.learner import Training
+from pipeline.plan.orders import PredictOrder, TrainOrder, planned_run, read_order
 from pipeline.runs.learners import digest_of
 from pipeline.runs.training import bind
 from pipeline.workspace import layout

@@ -20,8 +20,8 @@ from pipeline.federation.processes import Supervisor
 from pipeline.federation.site import ALLOWED, KEYS, STATE, NodeSite, in_words, socket_path
 from pipeline.federation.worker import serve
 from pipeline.model.adapter import Adapter
+from pipeline.plan.checks import read_params
 from pipeline.plan.orders import EvaluateOrder, PredictOrder, planned_run, read_order
-from pipeline.plan.schema import read_params
 from pipeline.runs.export import export
 from pipeline.runs.index import planned_key
 from pipeline.runs.learners import clients_of

@@ -24,8 +24,8 @@ from pipeline.federation.processes import Supervisor
 from pipeline.federation.site import STATE, ServerSite, in_words, socket_path
 from pipeline.model.adapter import Adapter, write_adapter
 from pipeline.model.tensor_file import save_checksums
-from pipeline.plan.orders import Training
-from pipeline.plan.schema import read_params
+from pipeline.plan.checks import read_params
+from pipeline.plan.learner import Training
 from pipeline.runs.learners import initial, model_of
 from pipeline.runs.training import Finished, Opened, train, write_events
 from pipeline.stages import plan

@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from pipeline.errors import QuorumError
 from pipeline.federated.history import OnRound, Round, metrics_by_row
-from pipeline.plan.orders import Training
+from pipeline.plan.learner import Training
 from pipeline.workspace import layout
 from pipeline.workspace.progress import say
 from pipeline.workspace.tables import read_table

@@ -1,26 +1,30 @@
-"""How the parts of params.yaml must fit together. Each check raises ValueError with a line that begins with the key."""
+"""params.yaml, read and checked: how its parts must fit together.
+
+Each check raises ValueError with a line that begins with the key.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterable
-from typing import TYPE_CHECKING
+from pathlib import Path
+
+from pydantic import ValidationError
 
 from pipeline.clients.setting import Iid, is_client_name
 from pipeline.clients.skews import Given, Natural, Skewed
 from pipeline.corpora.conversation import Conversation
 from pipeline.corpora.qmsum import DOMAINS
 from pipeline.corpora.readers import CLIENT_OF
+from pipeline.errors import QuorumError
 from pipeline.federated.tolerance import Tolerance
 from pipeline.model.presets import ENCODERS, PRESETS
-from pipeline.plan.pages import is_called_after
+from pipeline.plan.reading import located, read_scales
+from pipeline.plan.schema import Params
 from pipeline.tasks import TASKS
 from pipeline.tasks.task import load_task, writes
-from pipeline.workspace.layout import OWN
-from pipeline.workspace.record import Json
-
-if TYPE_CHECKING:
-    from pipeline.plan.schema import Params
+from pipeline.workspace.layout import OWN, PARAMS
+from pipeline.workspace.record import Json, first_problem
 
 SOURCE_OF = dict.fromkeys(DOMAINS, "qmsum") | {client: source for source, client in CLIENT_OF.items()}
 """Client by domain -> the published source of its data."""
@@ -30,12 +34,33 @@ OF_SEVERAL_TASKS = ("methods", "natural")
 """The sections that have a table for each task."""
 
 
-def check(params: Params) -> None:
-    """Check all parts of params.yaml.
+def read_params(path: Path = PARAMS) -> Params:
+    """Parse and check params.yaml, at all of its scales: a mistake should not wait until its scale is chosen.
 
     Raises:
-        ValueError: two parts do not fit; the message begins with a key.
+        QuorumError: the file is missing, not YAML, a key is unknown, missing, of a wrong type or out of range, or two
+            parts do not fit.
     """
+    chosen, scales = read_scales(path)
+    found: dict[str, Params] = {}
+    for scale, content in scales.items():
+        try:
+            found[scale] = checked(content)
+        except ValueError as error:
+            problem = first_problem(error) if isinstance(error, ValidationError) else str(error)
+            where = "" if scale == chosen else f"at scale {scale}: "
+            remedy = "" if ";" in problem else "; correct it"
+            raise QuorumError(f"{where}{located(path, problem, scale)}{remedy}") from None
+    return found[chosen]
+
+
+def checked(content: Json) -> Params:
+    """The parameters of one scale.
+
+    Raises:
+        ValueError: a value is wrong, or two parts do not fit; the message begins with a key.
+    """
+    params = Params.model_validate(content)
     _data(params)
     for name in params.settings:
         _setting(params, name)
@@ -50,6 +75,7 @@ def check(params: Params) -> None:
         tasks = {params.data_of(name).task for name in names if name in params.runs}
         if section not in OF_SEVERAL_TASKS and len(tasks) > 1:
             raise ValueError(f"sections.{section}: has runs of {' and '.join(sorted(tasks))}; give each a section")
+    return params
 
 
 def _known(where: str, what: str, names: Iterable[str], known: Collection[str]) -> None:
@@ -191,7 +217,7 @@ def unshown(params: Params) -> dict[str, str]:
     for name in params.runs_of_scale:
         setting = params.runs[name].setting
         missing = [] if setting in methods else [f"name {setting} in sections.methods"]
-        missing += [] if is_called_after(name, setting) else [f"call it {setting}-…"]
+        missing += [] if name.startswith(f"{setting}-") else [f"call it {setting}-…"]
         if missing and name not in named:
             found[name] = f"{' and '.join(missing)}, or name it in another section"
     return found

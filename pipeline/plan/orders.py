@@ -7,7 +7,7 @@ change its result to their versions. `left_out` says why a stage has nothing to 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Literal, TypeVar
 
 from pydantic import BaseModel, Field, ValidationError
 
@@ -16,12 +16,9 @@ from pipeline.clients.kinds import AnySetting
 from pipeline.clients.taking import Takes
 from pipeline.corpora.options import Options
 from pipeline.errors import QuorumError
-from pipeline.federated.faults import Faults
-from pipeline.federated.knobs import ClientOptimizer, Schedule
-from pipeline.federated.tolerance import Tolerance
 from pipeline.model.decoding_rule import DecodingRule
 from pipeline.model.precision import Precision
-from pipeline.plan.learner import Learner, Reader
+from pipeline.plan.learner import OPTIONAL, Learner, Reader, Training
 from pipeline.workspace.files import read_json
 from pipeline.workspace.layout import order
 from pipeline.workspace.progress import say
@@ -29,8 +26,6 @@ from pipeline.workspace.record import Json, Record
 from pipeline.workspace.words import nearest
 
 REMEDY = "run `dvc repro plan`"
-OPTIONAL: Any = Field(default=None, exclude_if=lambda value: value is None)
-"""A key that an order leaves out where it is None: older orders without the key are the same orders."""
 
 
 class Order(Record):
@@ -131,65 +126,6 @@ class EncodeOrder(Order):
     unread: list[str] = Field(default_factory=list)
 
 
-class CommonKnobs(Record):
-    """The knobs of every training, of any algorithm, by their names in params.yaml; a run can set its own values.
-
-    Attributes:
-        rounds: at most so many rounds.
-        patience: a training ends when no client's validation loss has fallen for so many rounds.
-        local_epochs: passes over a client's examples in a round.
-        batch_size: examples in a step.
-        clients_per_round: clients that take part in a round, drawn anew each round; None: all.
-        client_optimizer: of the clients: AdamW, or SGD without momentum.
-        client_schedule: of the learning rate within a round.
-        weight_decay: of AdamW, on all tensors but norms and biases.
-        clip_norm: the largest norm of a gradient.
-        faults: what goes wrong in a simulation.
-        tolerance: what the server does about it.
-    """
-
-    rounds: int = Field(ge=1)
-    patience: int = Field(default=3, ge=1)
-    local_epochs: int = Field(default=1, ge=1)
-    batch_size: int = Field(default=16, ge=1)
-    clients_per_round: int | None = Field(default=None, ge=1)
-    client_optimizer: ClientOptimizer = "adamw"
-    client_schedule: Schedule = "constant"
-    weight_decay: float = Field(default=0.01, ge=0)
-    clip_norm: float = Field(default=1.0, gt=0)
-    faults: Faults | None = OPTIONAL
-    tolerance: Tolerance | None = OPTIONAL
-
-
-class FederatedKnobs(CommonKnobs):
-    """The knobs of a training, but for its learner.
-
-    `joins`: late client -> its first round. `weights`: client -> the weight of one of its examples in an average, where
-    that is not 1. `keep_rounds`: whether every round's models are saved.
-    """
-
-    learning_rate: float = Field(gt=0)
-    algorithm: str
-    hyperparameters: Json
-    seed: int
-    joins: dict[str, int] = Field(default_factory=dict)
-    weights: dict[str, float] = Field(default_factory=dict)
-    keep_rounds: bool = False
-
-
-class TrainingKnobs(FederatedKnobs):
-    """All knobs of a training."""
-
-    learner: Learner
-
-
-class Training(TrainingKnobs):
-    """One training. Runs that differ only in name, or in which of its models is evaluated, share it."""
-
-    code: dict[str, str]
-    packages: dict[str, str]
-
-
 class TrainOrder(Order):
     """A run's training at each of its seeds.
 
@@ -265,7 +201,7 @@ class RunRow(Record):
     learner: Learner | None
     orders: str
     fingerprint: str
-    training: TrainingKnobs | None
+    training: Training | None
     patience: int
     evaluate: Literal["local", "server"] | None
     left_out: str | None = OPTIONAL

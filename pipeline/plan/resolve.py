@@ -10,10 +10,11 @@ from typing import Any
 
 from pipeline.clients.setting import Iid
 from pipeline.clients.skews import Given
+from pipeline.corpora.conversation import Conversation
 from pipeline.federated.methods import OURS, TURNS
 from pipeline.model.decoding_rule import DecodingRule
 from pipeline.model.presets import ENCODERS, PRESETS
-from pipeline.plan.code import code_of, without_code
+from pipeline.plan.code import code_of, code_of_page, made_by, packages_of, without_code
 from pipeline.plan.learner import Learner
 from pipeline.plan.orders import (
     AnalyzeOrder,
@@ -28,12 +29,9 @@ from pipeline.plan.orders import (
     PrepareOrder,
     ReportOrder,
     RunRow,
-    TrainingKnobs,
     TrainOrder,
     WeightsFolder,
 )
-from pipeline.plan.packages import packages_of
-from pipeline.plan.pages import code_of_page
 from pipeline.plan.schema import Params
 from pipeline.plan.training import algorithm_of, batch_of, learner_of, left_out, precision_of, train_order
 from pipeline.tasks import TASKS
@@ -76,8 +74,7 @@ def _backbone(params: Params, name: str) -> BackboneOrder:
     used = {params.value_of(run, "backbone") for run in params.runs_of_scale}
     weights = None if params.weights is None else weights_folder(params.weights)
     return BackboneOrder(
-        code=code_of("pipeline.stages.backbone"),
-        packages=packages_of("backbone"),
+        **made_by("backbone"),
         backbone=name,
         weights=weights,
         left_out=None if name in used else "only runs of another scale use it",
@@ -101,13 +98,10 @@ def _of_data(params: Params) -> dict[str, Order]:
         meetings = params.own_meetings if data.source == "qmsum" else {}
         own = {client: _own_folder(folder, params.own[client].roles) for client, folder in meetings.items()}
         orders[f"ingest/{data.source}"] = IngestOrder(
-            code=code_of("pipeline.stages.ingest"),
-            data_source=params.data_source,
-            own=own,
-            **file,
+            **made_by("ingest"), data_source=params.data_source, own=own, **file
         )
         orders[f"prepare/{name}"] = PrepareOrder(
-            code=code_of("pipeline.stages.prepare", TASKS[data.task], parts=("classes",)),
+            **made_by("prepare", TASKS[data.task], parts=("classes",)),
             task=TASKS[data.task],
             source=data.source,
             options=data.options(list(own)),
@@ -141,8 +135,7 @@ def partition_order(params: Params, name: str, seeds: Sequence[int] | None = Non
     given = {layout.at_seed(setting.file, seed) for seed in seeds} if isinstance(setting, Given) else ()
     contents = [_contents(file) for file in sorted(given)]
     return PartitionOrder(
-        code=code_of("pipeline.stages.partition", task, parts=()),
-        packages=packages_of("partition"),
+        **made_by("partition", task, parts=()),
         task=task,
         data=setting.data_sets,
         setting=params.setting_of(name),
@@ -162,8 +155,7 @@ def encode_order(
     used = [run for run in runs or params.runs_of_scale if params.runs[run].setting == name]
     learners = {run: learner for run in used if (learner := learner_of(params, run)) and not left_out(params, run)}
     return EncodeOrder(
-        code=code_of("pipeline.stages.encode", task, parts=READ),
-        packages=packages_of("encode"),
+        **made_by("encode", task, parts=READ),
         task=task,
         data=params.settings[name].data_sets,
         classes=sorted(params.data[params.settings[name].data_sets[0]].classes),
@@ -194,8 +186,7 @@ def of_run(params: Params, name: str) -> dict[str, Order]:
     return {
         "train": train,
         "predict": PredictOrder(
-            code=code_of("pipeline.stages.predict", task, parts=PREDICTED),
-            packages=packages_of("predict"),
+            **made_by("predict", task, parts=PREDICTED),
             learner=train.learner,
             rule=DecodingRule(**knobs) if decodes else None,
             decode=run.decode,
@@ -204,8 +195,7 @@ def of_run(params: Params, name: str) -> dict[str, Order]:
             **where,
         ),
         "evaluate": EvaluateOrder(
-            code=code_of("pipeline.stages.evaluate", task, parts=("metrics", "score")),
-            packages=packages_of("evaluate"),
+            **made_by("evaluate", task, parts=("metrics", "score")),
             use_stemmer=params.use_stemmer,
             left_out=train.left_out,
             **where,
@@ -222,7 +212,7 @@ def _rows(params: Params, name: str, stages: Mapping[str, Order]) -> list[RunRow
     rows = []
     for seed in train.seeds:
         training = train.at(seed)
-        knobs = training and TrainingKnobs(**training.model_dump(exclude={"code", "packages"}))
+        knobs = training and training.model_copy(update={"code": {}, "packages": {}})
         known = [without_code(order | {"seeds": [seed]}) for order in orders]
         rows.append(
             RunRow(
@@ -254,8 +244,6 @@ def _drawn_from(params: Params, name: str, seed: int) -> list[Any]:
 
 def _analyze(params: Params, rows: Sequence[RunRow]) -> AnalyzeOrder:
     """The selective runs in the first section's settings, those whose adapters are crossed, and every partition."""
-    from pipeline.corpora.conversation import Conversation
-
     first = next(iter(params.sections.values()), [])
 
     def ids(*methods: str) -> list[str]:
@@ -264,8 +252,7 @@ def _analyze(params: Params, rows: Sequence[RunRow]) -> AnalyzeOrder:
     meetings = [name for name in params.settings if load_task(task_of(params, name)).kind is Conversation]
     data = dict.fromkeys(one for name in meetings for one in params.settings[name].data_sets)
     return AnalyzeOrder(
-        code=code_of("pipeline.stages.analyze", "pipeline.tasks.summarize", parts=("render", "metrics", "score")),
-        packages=packages_of("analyze"),
+        **made_by("analyze", "pipeline.tasks.summarize", parts=("render", "metrics", "score")),
         task=TASKS["summarize"],
         data=list(data),
         settings={name: partition_order(params, name).seeds for name in params.settings},

@@ -20,8 +20,7 @@ from pipeline.errors import QuorumError
 from pipeline.federated.objectives.threshold import Tau, Threshold
 from pipeline.model.frozen_part import Above
 from pipeline.plan.data import Data
-from pipeline.plan.orders import CommonKnobs
-from pipeline.plan.reading import located, read_scales
+from pipeline.plan.learner import CommonKnobs
 from pipeline.plan.run import Rates, Run
 from pipeline.workspace.layout import PARAMS
 from pipeline.workspace.record import FilePath, Json, Number, Record, first_problem
@@ -87,6 +86,8 @@ class OwnClient(Record):
 
 class Params(CommonKnobs):
     """All of params.yaml, with its scale's values filled in; see `plan.data`, `plan.run` and `clients.setting`.
+
+    `plan.checks` says how its parts must fit together.
 
     Attributes:
         page: which tables and figures the experiment's page has.
@@ -185,13 +186,6 @@ class Params(CommonKnobs):
             raise ValueError("seeds must be distinct and not negative")
         return seeds
 
-    @model_validator(mode="after")
-    def _fits_together(self) -> Params:
-        from pipeline.plan.checks import check
-
-        check(self)
-        return self
-
     @cached_property
     def runs_of_scale(self) -> list[str]:
         """The runs of this scale."""
@@ -267,22 +261,3 @@ class Params(CommonKnobs):
             return known.model_validate(given | own)
         except ValidationError as error:
             raise QuorumError(f"{PARAMS}: runs.{name}.{first_problem(error)}; correct it") from None
-
-
-def read_params(path: Path = PARAMS) -> Params:
-    """Parse and check params.yaml, at all of its scales: a mistake should not wait until its scale is chosen.
-
-    Raises:
-        QuorumError: the file is missing, not YAML, or a key is unknown, missing, of a wrong type or out of range.
-    """
-    chosen, scales = read_scales(path)
-    found: dict[str, Params] = {}
-    for scale, content in scales.items():
-        try:
-            found[scale] = Params.model_validate(content)
-        except ValidationError as error:
-            problem = first_problem(error)
-            where = "" if scale == chosen else f"at scale {scale}: "
-            remedy = "" if ";" in problem else "; correct it"
-            raise QuorumError(f"{where}{located(path, problem, scale)}{remedy}") from None
-    return found[chosen]

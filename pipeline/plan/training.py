@@ -16,10 +16,9 @@ from pipeline.federated.methods import TURNS
 from pipeline.model.frozen_part import Above, FrozenPart
 from pipeline.model.precision import Precision, resolve, threads_of
 from pipeline.model.presets import ENCODERS, PRESETS
-from pipeline.plan.code import code_of
-from pipeline.plan.learner import Learner, View
-from pipeline.plan.orders import Training, TrainOrder
-from pipeline.plan.packages import WORDS, packages_of
+from pipeline.plan.code import WORDS, code_of, packages_of
+from pipeline.plan.learner import Learner, Training, View
+from pipeline.plan.orders import TrainOrder
 from pipeline.plan.schema import Params
 from pipeline.tasks import TASKS
 from pipeline.tasks.task import load_task, writes

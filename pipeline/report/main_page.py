@@ -13,7 +13,8 @@ from markupsafe import Markup
 from pipeline.evaluation.comparisons import Comparisons, Effect
 from pipeline.evaluation.intervals import Interval
 from pipeline.evaluation.scores import MEAN, by_client
-from pipeline.plan.orders import CommonKnobs, ReportOrder
+from pipeline.plan.learner import CommonKnobs
+from pipeline.plan.orders import ReportOrder
 from pipeline.report.effects import Sensitivities, answer_of, effects_table, sensitivities_table
 from pipeline.report.figures import bars, curves, intervals
 from pipeline.report.figures.style import Look
@@ -22,8 +23,8 @@ from pipeline.report.naming import facts_of, looks, rounds_cell
 from pipeline.report.page import Canvas, Cell, page, source_of, table
 from pipeline.report.paper import PaperScores, paper_table
 from pipeline.report.pieces import parts_of_speech, share_text
+from pipeline.runs.result_files import Cut
 from pipeline.runs.results import Metrics, Results
-from pipeline.runs.truncation import Cut
 from pipeline.tasks.task import Metric
 from pipeline.workspace.record import Json
 

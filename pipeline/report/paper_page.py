@@ -11,7 +11,8 @@ from markupsafe import Markup
 from pipeline.clients.batches import batch_sizes
 from pipeline.corpora.example import SPLITS, is_sample
 from pipeline.evaluation.scores import MEAN, Figures
-from pipeline.plan.orders import ReportOrder, TrainingKnobs
+from pipeline.plan.learner import Training
+from pipeline.plan.orders import ReportOrder
 from pipeline.report.figures.intervals import draw_clients
 from pipeline.report.limits import limits, random_weights, truncation
 from pipeline.report.naming import facts_of, looks, mean_loss, rounds_cell
@@ -182,7 +183,7 @@ def _other_loss(figures: Mapping[str, Figures], common: Sequence[str]) -> str:
 
 def _trained_on(runs: Sequence[str], data: PaperPage) -> list[str]:
     """A sentence a setting: its clients' training examples and optimizer steps a round, and what truncation lost."""
-    settings: dict[str, TrainingKnobs] = {}
+    settings: dict[str, Training] = {}
     for row in (data.results.rows[run][0] for run in runs):
         if row.training is not None:
             settings.setdefault(row.setting, row.training)
@@ -192,7 +193,7 @@ def _trained_on(runs: Sequence[str], data: PaperPage) -> list[str]:
     ]
 
 
-def steps_of(result: Result, training: TrainingKnobs) -> str:
+def steps_of(result: Result, training: Training) -> str:
     """Each client's training examples, its weight, and its optimizer steps a round."""
     counts = {client: own["train"] for client, own in result["sizes"].items()}
     weights = {client: count * training.weights.get(client, 1.0) for client, count in counts.items()}

@@ -14,7 +14,6 @@ from matplotlib.figure import Figure
 from pipeline.evaluation.comparisons import Effect
 from pipeline.evaluation.pooled import LabelCounts, divergences, roughness
 from pipeline.plan.orders import ReportOrder, RunRow
-from pipeline.plan.pages import is_called_after
 from pipeline.report.effects import effect_records, effects_table
 from pipeline.report.figures.curves import Points, draw_costs, draw_curves
 from pipeline.report.figures.intervals import draw_forest
@@ -197,9 +196,8 @@ class TaskPage:
 
     def _called_after(self, setting: str) -> list[str]:
         """The runs with results of a setting's table of methods."""
-        return [
-            run for run, one in self.outcomes.items() if one.row.setting == setting and is_called_after(run, setting)
-        ]
+        own = (run for run, one in self.outcomes.items() if one.row.setting == setting)
+        return [run for run in own if run.startswith(f"{setting}-")]
 
     def _curves(self, runs: Iterable[str]) -> dict[str, Points]:
         """Run -> (round, its development loss, the mean over seeds); runs that train nothing are left out."""

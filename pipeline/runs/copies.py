@@ -11,7 +11,7 @@ import subprocess
 from ruamel.yaml import YAML
 
 from pipeline.errors import QuorumError
-from pipeline.plan.schema import read_params
+from pipeline.plan.checks import read_params
 from pipeline.workspace import layout
 from pipeline.workspace.files import replacing, write_bytes
 from pipeline.workspace.mend import mend

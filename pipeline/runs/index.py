@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from pipeline.clients.manifest import Manifest
 from pipeline.model.entry import Entry
-from pipeline.plan.orders import Training, TrainOrder, planned_run, read_order
+from pipeline.plan.learner import Training
+from pipeline.plan.orders import TrainOrder, planned_run, read_order
 from pipeline.workspace import layout
 from pipeline.workspace.files import read_json, sha256_json
 from pipeline.workspace.record import Json

@@ -29,8 +29,7 @@ from pipeline.model.presets import ENCODERS
 from pipeline.model.processor import compute_with
 from pipeline.model.store import PrefixStore
 from pipeline.model.uncached import UncachedBackbone, load_ids
-from pipeline.plan.learner import Learner, Reader
-from pipeline.plan.orders import Training
+from pipeline.plan.learner import Learner, Reader, Training
 from pipeline.runs.index import Index
 from pipeline.runs.training import Finished, Open, Opened, local_training, train
 from pipeline.tasks.encoded import EncoderWithHead

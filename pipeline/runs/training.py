@@ -19,7 +19,7 @@ from pipeline.federated.optimizer import LocalTraining
 from pipeline.federated.state import Private, Progress
 from pipeline.federated.tolerance import STRICT
 from pipeline.model.adapter import Adapter
-from pipeline.plan.orders import FederatedKnobs
+from pipeline.plan.learner import Training
 from pipeline.workspace import layout
 from pipeline.workspace.files import locked
 from pipeline.workspace.progress import progress as progress_bar
@@ -46,7 +46,7 @@ class Finished(NamedTuple):
     private: Private
 
 
-def train(order: FederatedKnobs, open_: Open, examples: int, key: str, run_id: str, on_round: OnRound) -> Finished:
+def train(order: Training, open_: Open, examples: int, key: str, run_id: str, on_round: OnRound) -> Finished:
     """Train, from the last finished round if there is one; `run_id` is the name in messages.
 
     Args:
@@ -92,20 +92,20 @@ def train(order: FederatedKnobs, open_: Open, examples: int, key: str, run_id: s
             return Finished(progress, private)
 
 
-def write_events(run_id: str, order: FederatedKnobs, progress: Progress) -> None:
+def write_events(run_id: str, order: Training, progress: Progress) -> None:
     """Write events.csv, one line for each event, if the order has faults or a tolerance, or if events happened."""
     if order.faults is not None or order.tolerance is not None or progress.events:
         write_table(layout.events(run_id), [asdict(event) for event in progress.events], EVENT_COLUMNS)
 
 
-def bind(order: FederatedKnobs) -> Algorithm:
+def bind(order: Training) -> Algorithm:
     """Build the order's algorithm with its hyperparameters; the order names its module, the only one it depends on."""
     module = importlib.import_module(order.algorithm)
     algorithm: Algorithm = module.build(module.Hyperparameters(**order.hyperparameters))
     return algorithm
 
 
-def local_training(order: FederatedKnobs) -> LocalTraining:
+def local_training(order: Training) -> LocalTraining:
     """Return the order's settings of a client's training."""
     return LocalTraining(
         order.learning_rate,

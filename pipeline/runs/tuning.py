@@ -21,10 +21,12 @@ from pydantic import ValidationError
 from pipeline.clients.manifest import Manifest
 from pipeline.corpora.example import Split, examples_of, sampled
 from pipeline.errors import QuorumError
+from pipeline.plan.checks import checked, read_params
 from pipeline.plan.code import without_code
-from pipeline.plan.orders import EncodeOrder, PartitionOrder, Training, TrainOrder
+from pipeline.plan.learner import Training
+from pipeline.plan.orders import EncodeOrder, PartitionOrder, TrainOrder
 from pipeline.plan.resolve import encode_order, partition_order
-from pipeline.plan.schema import Params, Search, read_params
+from pipeline.plan.schema import Params, Search
 from pipeline.plan.training import precision_of, train_order
 from pipeline.runs.encoding import encode
 from pipeline.runs.index import Index, index_of, training_key
@@ -197,9 +199,10 @@ def with_value(params: Params, key: str, value: float) -> Params:
         raise QuorumError(f"params.yaml: tune: {key}: is no key; correct it")
     table[last] = int(value) if value.is_integer() else value  # numbers of rounds and the like are integers
     try:
-        return Params.model_validate(content)
-    except ValidationError as error:
-        raise QuorumError(f"params.yaml: tune: {first_problem(error)}; correct it") from None
+        return checked(content)
+    except ValueError as error:
+        problem = first_problem(error) if isinstance(error, ValidationError) else error
+        raise QuorumError(f"params.yaml: tune: {problem}; correct it") from None
 
 
 def _can_have(params: Params, search: Search, value: float) -> bool:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pipeline.model.precision import threads_of
 from pipeline.plan.changes import report_changes
-from pipeline.plan.checks import unshown
+from pipeline.plan.checks import read_params, unshown
 from pipeline.plan.resolve import resolve
-from pipeline.plan.schema import Params, read_params
+from pipeline.plan.schema import Params
 from pipeline.plan.training import left_out, precision_of
 from pipeline.workspace import layout
 from pipeline.workspace.files import write_json

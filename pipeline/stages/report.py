@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import importlib
 
+from pipeline.plan.code import PAGES
 from pipeline.plan.orders import ReportOrder, read_order
-from pipeline.plan.pages import PAGES
 from pipeline.workspace import layout
 from pipeline.workspace.progress import say
 

@@ -77,30 +77,15 @@ CASES: dict[str, tuple[str, Callable[[Path], None], str]] = {
         lambda folder: replaced(folder / "data/raw/qmsum/Product/train/Spr001.json", EMPTY),
         "data/raw/qmsum/Product/train/Spr001.json: not a QMSum meeting: meeting_transcripts: List should have",
     ),
-    "a domain without meetings": (
-        "prepare qmsum",
-        lambda folder: shutil.rmtree(folder / "data/raw/qmsum/Product/val"),
-        "data/raw/qmsum/Product/val: holds no meeting",
-    ),
     "a line that is no example": (
         "partition domains",
         lambda folder: replaced(folder / "data/prepared/qmsum/examples.jsonl", b'{"id": 1}\n'),
         "data/prepared/qmsum/examples.jsonl: line 1: no Conversation",
     ),
-    "a text that is no example": (
-        "partition news",
-        lambda folder: replaced(folder / "data/prepared/news/examples.jsonl", b'{"id": 1}\n'),
-        "data/prepared/news/examples.jsonl: line 1: no Labelled",
-    ),
     "a damaged backbone": (
         "encode domains",
         lambda folder: replaced(folder / "models/backbones/tiny-llama/model.safetensors", b"x"),
         "models/backbones/tiny-llama: damaged backbone (",
-    ),
-    "a damaged tokenizer": (
-        "encode news",
-        lambda folder: replaced(folder / "models/backbones/tiny-bert/tokenizer.json", b"{"),
-        "models/backbones/tiny-bert: damaged backbone (",
     ),
     "a damaged store": ("train fedavg", damaged_store, "run `dvc repro --force --single-item encode`"),
     "a damaged checkpoint": ("train fedavg", damaged_checkpoint, "damaged checkpoint ("),

@@ -6,10 +6,9 @@ from typing import Any
 
 import pytest
 from conftest import ROOT
-from labelled import ALL, RUNS, SETTINGS, TASKS
+from labelled import ALL, RUNS, SETTINGS
 
 from pipeline.clients.batches import LEAST_STEPS, batch_sizes
-from pipeline.errors import QuorumError
 from pipeline.evaluation.comparisons import read_comparisons
 from pipeline.pages.tasks import altered
 from pipeline.plan import resolve as resolving
@@ -71,12 +70,6 @@ def test_an_edit_renames_what_it_is_a_cause_of(
     assert (entries[0] != entries[1], codes[0] != codes[1]) == (encoded, trained)
 
 
-def test_how_spans_are_counted_is_no_cause_of_a_training() -> None:
-    orders = resolve(params())
-    assert "pipeline.tasks.spans" not in orders["train/names-single.json"]["training"]["code"]
-    assert "pipeline.tasks.spans" in orders["evaluate/names-single.json"]["code"]
-
-
 def test_a_setting_that_is_skewed_otherwise_than_the_papers_is_told_apart() -> None:
     """Table 2's is skewed by the file's alpha, which is 1 in the paper."""
     settings = SETTINGS | {"tc": SETTINGS["news"]}
@@ -85,13 +78,6 @@ def test_a_setting_that_is_skewed_otherwise_than_the_papers_is_told_apart() -> N
         order = resolve(params(settings=settings, alpha=alpha))["report.json"]
         found[alpha] = altered(ReportOrder.model_validate(order), {"tc": {"alpha": 1.0}, "elsewhere": {"alpha": 1.0}})
     assert found == {1.0: frozenset(), 0.1: frozenset({"tc"})}
-
-
-def test_a_cut_of_the_data_set_fits_every_run() -> None:
-    """A run that sets none may have fewer layers."""
-    short = {"setting": "news", "method": "AdaFedAvg", "layers": [0, 2]}
-    with pytest.raises(QuorumError, match=r"runs.a: frozen: e,0-2, but it has 2 layers; freeze fewer"):
-        resolve(params(runs=RUNS | {"a": short}, data=TASKS | {"news": TASKS["news"] | {"frozen": "e,0-2"}}))
 
 
 def test_what_would_show_a_run_is_what_it_lacks() -> None:

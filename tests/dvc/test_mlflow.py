@@ -115,17 +115,14 @@ def test_a_run_has_metrics_a_round_and_scores_at_the_end(built: Workspace, run: 
     assert {(f"{client}/validation_loss", n) for n in (1, 2)} | {(score, 0)} <= found
 
 
-@pytest.mark.parametrize(
-    ("run", "owners"),
-    [("fedselectkd-1", ["Academic", "Committee", "Product", "server"]), ("news-fedavg-1", ["server"])],
-)
-def test_a_run_has_its_evaluated_models(built: Workspace, run: str, owners: list[str]) -> None:
-    adapters = built.folder / "mlartifacts" / run_of(built, run) / "artifacts" / "adapters"
-    assert sorted(path.stem for path in adapters.iterdir()) == owners
-
-
-def test_a_second_projection_doubles_nothing(copy: Workspace, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("changes", [{}, {"tau": 4.0}])
+def test_another_projection_doubles_nothing_and_puts_nothing_under_a_new_plan(
+    copy: Workspace, capsys: pytest.CaptureFixture[str], changes: dict[str, float]
+) -> None:
+    """Nothing is made yet of the runs with the new τ; all others are there already."""
     before = names(copy)
+    copy.params(**changes)
+    copy.stage("plan")
     copy.call("track")
     assert "track: 0 runs brought" in capsys.readouterr().err
     assert names(copy) == before
@@ -141,16 +138,6 @@ def test_a_deleted_store_comes_back(copy: Workspace) -> None:
     copy.call("track")
     assert names(copy) == before
     assert sorted(rows(copy, every)) == logged
-
-
-def test_results_of_a_former_plan_are_not_put_under_the_new_one(
-    copy: Workspace, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Nothing is made yet of the runs with the new τ; all others are there already."""
-    copy.params(tau=4.0)
-    copy.stage("plan")
-    copy.call("track")
-    assert "track: 0 runs brought" in capsys.readouterr().err
 
 
 def message(run: str, number: int | None) -> str:
@@ -261,17 +248,3 @@ def test_a_damaged_store_stops_no_training(copy: Workspace) -> None:
     (copy.folder / "mlflow.db").write_bytes(b"no database" * 100)
     with_a_new_plan(copy).call("train", "fedavg")
     assert len(read_table(copy.folder / "models/fedavg/1/history.csv")) == 3 * 3
-
-
-def test_a_training_removes_its_checkpoint_once_no_run_waits_for_it(copy: Workspace) -> None:
-    """fedavg-local and fedavg-base are the same training. One of another training stays."""
-    other = copy.folder / "work/checkpoints/other/state.db"
-    other.parent.mkdir(parents=True)
-    other.touch()
-    with_a_new_plan(copy)
-    left = []
-    for run in ("fedavg", "fedavg-local", "fedavg-base"):
-        copy.stage("train", run)
-        left.append(len(list((copy.folder / "work/checkpoints").glob("*/"))))
-    assert left == [2, 2, 1]
-    assert other.is_file()

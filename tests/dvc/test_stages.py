@@ -114,14 +114,6 @@ def test_one_training_under_two_names_is_made_once(copy: Workspace, run: str) ->
     assert models[0] == models[1]
 
 
-@pytest.mark.parametrize(("run", "seeds"), [("fedselectkd", 1), ("news-fedavg", 2)])
-def test_a_trained_run_is_not_trained_again(
-    copy: Workspace, capsys: pytest.CaptureFixture[str], run: str, seeds: int
-) -> None:
-    copy.stage("train", run)
-    assert capsys.readouterr().err.count("has been trained") == seeds
-
-
 @pytest.mark.parametrize(("run", "owner", "left"), [("fedselectkd", "Academic", 0), ("news-fedavg", "server", 1)])
 def test_a_damaged_model_is_trained_again_to_the_same_bits(
     copy: Workspace, capsys: pytest.CaptureFixture[str], run: str, owner: str, left: int

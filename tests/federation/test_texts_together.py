@@ -22,7 +22,7 @@ from pipeline.federation.node import open_node
 from pipeline.federation.server import train_over
 from pipeline.federation.site import STATE, NodeSite, ServerSite, socket_path
 from pipeline.federation.worker import serve
-from pipeline.plan.schema import read_params
+from pipeline.plan.checks import read_params
 from pipeline.stages import plan
 from pipeline.workspace import layout
 from pipeline.workspace.files import read_json

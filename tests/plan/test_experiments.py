@@ -13,10 +13,10 @@ from conftest import ROOT
 
 from pipeline.clients.setting import Balanced, Counts, Domains, Share
 from pipeline.evaluation.comparisons import read_comparisons
-from pipeline.plan.checks import unshown
+from pipeline.plan.checks import read_params, unshown
 from pipeline.plan.reading import read_scales
 from pipeline.plan.resolve import resolve
-from pipeline.plan.schema import Params, read_params
+from pipeline.plan.schema import Params
 from pipeline.plan.training import learner_of, left_out
 
 FOLDERS = [".", *sorted(path.parent.name for path in ROOT.glob("experiments/*/params.yaml"))]

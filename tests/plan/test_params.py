@@ -14,8 +14,9 @@ from pipeline.errors import QuorumError
 from pipeline.federated.algorithm import Knobs
 from pipeline.federated.algorithms import fedselectkd
 from pipeline.federated.objectives.threshold import Threshold
+from pipeline.plan.checks import read_params
 from pipeline.plan.resolve import resolve
-from pipeline.plan.schema import Params, read_params
+from pipeline.plan.schema import Params
 from pipeline.plan.training import train_order
 
 FEDAVG = {"setting": "domains", "method": "AdaFedAvg"}

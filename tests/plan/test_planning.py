@@ -12,11 +12,10 @@ from planned import GONE, Orders, changed, params_of, planned, written
 from workspaces import QUERY
 
 from pipeline.errors import QuorumError
-from pipeline.plan import changes, packages
+from pipeline.plan import changes, code
 from pipeline.plan import resolve as resolving
 from pipeline.plan.changes import brief, report_changes
-from pipeline.plan.checks import unshown
-from pipeline.plan.orders import ReportOrder, TrainOrder, planned_run, read_order
+from pipeline.plan.orders import TrainOrder, planned_run, read_order
 from pipeline.plan.outdated import outdated
 from pipeline.plan.resolve import resolve
 from pipeline.stages import plan
@@ -220,8 +219,8 @@ COMPUTING = ("encode/", "train/", "predict/", "evaluate/")
 
 def with_version(monkeypatch: pytest.MonkeyPatch, package: str) -> None:
     """Let another version of a package be installed."""
-    known = packages._version
-    monkeypatch.setattr(packages, "_version", lambda name: "0.0.1" if name == package else known(name))
+    known = code._version
+    monkeypatch.setattr(code, "_version", lambda name: "0.0.1" if name == package else known(name))
 
 
 def test_another_torch_changes_the_orders_of_all_that_computes_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -264,10 +263,10 @@ def test_a_package_counts_only_in_trainings_that_use_it() -> None:
 
 def test_a_build_of_one_version_is_that_version(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whether torch is `+cpu` or `+cu130` is another knob; what is not installed has no version."""
-    monkeypatch.setattr(packages, "version", lambda name: "2.13.0+cpu")
-    assert packages._version.__wrapped__("torch") == "2.13.0"
+    monkeypatch.setattr(code, "version", lambda name: "2.13.0+cpu")
+    assert code._version.__wrapped__("torch") == "2.13.0"
     monkeypatch.undo()
-    assert packages._version.__wrapped__("no-such-package-anywhere") == ""
+    assert code._version.__wrapped__("no-such-package-anywhere") == ""
 
 
 FAMILIES = {"tiny-llama": "pipeline.model.causal", "tiny-bart": "pipeline.model.seq2seq"}
@@ -333,21 +332,6 @@ def test_a_new_plan_says_what_changed_and_how_long_that_took(
     assert "0 min" not in page
 
 
-def test_a_run_that_no_table_shows_is_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """On the page of tasks, a run is in its setting's table by its name."""
-    content = changed(page="tasks", **{"runs.mine": {"setting": "news", "method": "AdaFedAvg"}, "sections.methods": []})
-    content["sections"]["main"] += ["tau-2", "both"]
-    content["sections"]["more"] = ["news"]
-    monkeypatch.chdir(written(tmp_path, content).parent)
-    monkeypatch.setenv("DVC_ROOT", str(tmp_path))
-    plan.run()
-    remedy = "name news in sections.methods and call it news-…, or name it in another section"
-    assert f"runs.mine: no table will show it, reports/metrics.json alone; {remedy}" in capsys.readouterr().err
-    assert unshown(params_of()) == {}
-
-
 def test_an_order_that_cannot_be_read_is_one_line(tmp_path: Path) -> None:
     path = tmp_path / "train.json"
     with pytest.raises(QuorumError, match=r"train\.json: is missing; run `dvc repro plan`"):
@@ -355,12 +339,6 @@ def test_an_order_that_cannot_be_read_is_one_line(tmp_path: Path) -> None:
     write_json(path, planned()["train/fedavg.json"] | {"evaluate": "both"})
     with pytest.raises(QuorumError, match=r"train\.json: not a TrainOrder \(evaluate: .*; run `dvc repro plan`"):
         read_order(path, TrainOrder)
-
-
-def test_an_order_is_read_as_it_was_planned(tmp_path: Path) -> None:
-    orders = planned()
-    write_json(tmp_path / "report.json", orders["report.json"])
-    assert read_order(tmp_path / "report.json", ReportOrder).model_dump(mode="json") == orders["report.json"]
 
 
 @pytest.fixture

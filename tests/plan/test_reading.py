@@ -13,8 +13,8 @@ from dvc.utils.hydra import apply_overrides
 from planned import changed, written
 
 from pipeline.errors import QuorumError
+from pipeline.plan.checks import read_params
 from pipeline.plan.reading import read_plain, read_scales
-from pipeline.plan.schema import read_params
 
 FOLDERS = [ROOT, *sorted(path.parent for path in ROOT.glob("experiments/*/params.yaml"))]
 

@@ -11,8 +11,8 @@ from made_results import AVERAGE, CLASSIFY, order_of
 from markupsafe import Markup
 from workspaces import stand_ins
 
+from pipeline.plan.checks import read_params
 from pipeline.plan.resolve import resolve
-from pipeline.plan.schema import read_params
 from pipeline.report.faults_page import AtSeed, draw, render, row_of, tables_of
 
 PLAIN = {1: AtSeed(60.0, [2.0, 1.0], [60.0, 120.0], {}), 2: AtSeed(64.0, [2.0, 1.2], [60.0, 180.0], {})}

@@ -11,7 +11,8 @@ from conftest import ROOT
 from pydantic import ValidationError
 
 from pipeline.evaluation.comparisons import read_comparisons
-from pipeline.plan.schema import Params, read_params
+from pipeline.plan.checks import read_params
+from pipeline.plan.schema import Params
 from pipeline.report.paper import PAPER, Paper, average_of, read_paper
 from pipeline.workspace import layout
 from pipeline.workspace.tables import read_table

@@ -6,7 +6,7 @@ import pytest
 from workspaces import SMALL, Workspace
 
 from pipeline.errors import QuorumError
-from pipeline.plan.schema import read_params
+from pipeline.plan.checks import read_params
 from pipeline.runs import copies
 from pipeline.workspace import layout
 

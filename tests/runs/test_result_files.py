@@ -12,9 +12,9 @@ import pytest
 from made_results import run_of
 
 from pipeline.errors import QuorumError
+from pipeline.plan.checks import read_params
 from pipeline.plan.orders import RunRow
 from pipeline.plan.resolve import resolve
-from pipeline.plan.schema import read_params
 from pipeline.runs.result_files import (
     deleted_results,
     planned_results,

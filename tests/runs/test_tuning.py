@@ -12,7 +12,7 @@ import yaml
 from workspaces import ROOT, SMALL
 
 from pipeline.errors import QuorumError
-from pipeline.plan.orders import Training
+from pipeline.plan.learner import Training
 from pipeline.plan.schema import Params
 from pipeline.plan.training import train_order
 from pipeline.runs import tuning

@@ -1,16 +1,21 @@
-"""`dvc repro` from nothing, an experiment with another τ, and clones that have committed files or a remote alone."""
+"""The ground rules: the layout, the stages, an experiment with another τ, MLflow, and clones.
+
+A clone has committed files alone, or a remote, too.
+"""
 
 from __future__ import annotations
 
 import shutil
 import sqlite3
+import subprocess
 from contextlib import closing
 from pathlib import Path
 
 import pytest
+import yaml
 from conftest import Workspace
 from labelled import EVERY, laid
-from workspaces import stages_run
+from workspaces import ROOT, stages_run
 
 RUNS = ("fedavg", "fedselectkd", "news-fedavg")
 FEW = {
@@ -22,7 +27,14 @@ FEW = {
     "sections": {"main": ["fedavg", "fedselectkd"], "methods": ["news"]},
 }
 """A setting of meetings and one of labelled texts."""
+LAYOUT = (
+    *("dvc.yaml", "params.yaml", "pyproject.toml"),
+    *("pipeline/", "data/", "models/", "reports/", "tests/"),
+)
+"""At the repository's top."""
 OF_RUN = ("train", "predict", "evaluate")
+STAGES = ("ingest", "prepare", "backbone", "partition", "encode", *OF_RUN, "analyze", "examples", "report")
+"""Behind the plan, in their order."""
 
 
 @pytest.fixture(scope="module")
@@ -31,10 +43,7 @@ def graph(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
     made = laid(tmp_path_factory.mktemp("graph") / "clone", EVERY | FEW)
     made.run("dvc", "remote", "add", "--default", "local", str(made.folder.parent / "remote"))
     made.commit()
-    assert {stage.partition("@")[0] for stage in made.repro()} == {
-        *("plan", "ingest", "prepare", "backbone", "partition", "encode"),
-        *(*OF_RUN, "analyze", "examples", "report"),
-    }
+    assert {stage.partition("@")[0] for stage in made.repro()} == {"plan", *STAGES}
     made.commit()
     return made
 
@@ -54,9 +63,11 @@ def metrics(workspace: Workspace) -> set[tuple[str, str, int, float]]:
         return {row for row in store.execute(query) if row[0].rpartition("-")[0] in RUNS}
 
 
-def artifacts(workspace: Workspace) -> set[str]:
-    paths = (workspace.folder / "mlartifacts").glob("*/artifacts/**/*.safetensors")
-    return {str(path.relative_to(path.parents[1])) for path in paths}
+def adapters(workspace: Workspace, run: str) -> list[Path]:
+    """What MLflow has of a run's only training."""
+    with closing(sqlite3.connect(workspace.folder / "mlflow.db")) as store:
+        ((identity,),) = store.execute("select run_uuid from runs where name = ?", (run,))
+    return list((workspace.folder / "mlartifacts" / identity / "artifacts/adapters").glob("*.safetensors"))
 
 
 def cloned(graph: Workspace, folder: Path) -> Workspace:
@@ -65,15 +76,32 @@ def cloned(graph: Workspace, folder: Path) -> Workspace:
     return Workspace(folder)
 
 
+@pytest.mark.parametrize("name", LAYOUT)
+def test_the_repository_has_the_layout(name: str) -> None:
+    """In git, so that a clone has it; models/ has no more than its .gitignore there."""
+    tracked = subprocess.run(["git", "ls-files", name], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    assert tracked, name
+    assert (ROOT / name).is_dir() is name.endswith("/")
+
+
+def test_the_stages_are_named_in_the_order_in_which_they_run() -> None:
+    assert tuple(yaml.safe_load((ROOT / "dvc.yaml").read_text(encoding="utf-8"))["stages"]) == ("plan", *STAGES)
+
+
 def test_a_second_repro_runs_nothing_and_git_has_nothing_new(graph: Workspace) -> None:
     assert graph.repro() == []
     assert graph.run("git", "status", "--short").stdout == ""
 
 
-def test_every_training_is_in_mlflow_once(graph: Workspace) -> None:
+def test_every_training_is_in_mlflow_once_with_metrics_and_adapters(graph: Workspace) -> None:
     """Two runs of meetings at one seed, one of labelled texts at two."""
-    names = ("fedavg-1", "fedselectkd-1", "news-fedavg-1", "news-fedavg-2")
-    assert logged(graph) == {name: ["FINISHED"] for name in names}
+    owners = {name: ["server"] for name in ("news-fedavg-1", "news-fedavg-2")}
+    owners |= {name: ["Academic", "Committee", "Product", "server"] for name in ("fedavg-1", "fedselectkd-1")}
+    assert logged(graph) == {name: ["FINISHED"] for name in owners}
+    assert {name: sorted(path.stem for path in adapters(graph, name)) for name in owners} == owners
+    rounds = {(run, step) for run, metric, step, _ in metrics(graph) if metric.endswith("/validation_loss")}
+    assert rounds == {(name, n) for name in owners for n in (1, 2)}
+    assert {run for run, metric, *_ in metrics(graph) if metric.startswith("test/")} == set(owners)
 
 
 def test_a_clone_renders_the_page_from_committed_files(graph: Workspace, tmp_path: Path) -> None:
@@ -88,16 +116,7 @@ def test_a_clone_renders_the_page_from_committed_files(graph: Workspace, tmp_pat
     assert not (clone.folder / "models/fedavg").exists()
 
 
-def test_a_clone_with_the_remote_pulls_everything_and_runs_nothing(graph: Workspace, tmp_path: Path) -> None:
-    graph.run("dvc", "push")
-    clone = cloned(graph, tmp_path / "clone")
-    clone.run("dvc", "pull")
-    assert clone.repro() == []
-    clone.run("dvc", "repro", "--force", "--single-item", "report")
-    assert clone.run("git", "status", "--short").stdout == ""
-
-
-def test_a_clone_tracks_what_it_has_pulled(graph: Workspace, tmp_path: Path) -> None:
+def test_a_clone_with_the_remote_pulls_everything_tracks_it_and_runs_nothing(graph: Workspace, tmp_path: Path) -> None:
     """MLflow's database and artifacts are not in the remote: they are made from the files."""
     graph.run("dvc", "push")
     clone = cloned(graph, tmp_path / "clone")
@@ -105,7 +124,11 @@ def test_a_clone_tracks_what_it_has_pulled(graph: Workspace, tmp_path: Path) -> 
     clone.pipeline("track")
     assert logged(clone) == logged(graph)
     assert metrics(clone) == metrics(graph) != set()
-    assert artifacts(clone) == artifacts(graph) > {"adapters/server.safetensors", "adapters/Academic.safetensors"}
+    for run in logged(graph):
+        assert {path.name for path in adapters(clone, run)} == {path.name for path in adapters(graph, run)} != set()
+    assert clone.repro() == []
+    clone.run("dvc", "repro", "--force", "--single-item", "report")
+    assert clone.run("git", "status", "--short").stdout == ""
 
 
 @pytest.fixture(scope="module")
