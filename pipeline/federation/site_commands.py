@@ -7,12 +7,15 @@ import signal
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
+from importlib import import_module
 from pathlib import Path
+from typing import Literal
 
 import psutil
 
 from pipeline.errors import QuorumError
-from pipeline.federation.site import KEYS, STATE, NodeSite, ServerSite, read_site
+from pipeline.federation.site import KEYS, SITE, STATE, NodeSite, read_site
 from pipeline.workspace.files import write_text
 from pipeline.workspace.progress import say
 
@@ -39,34 +42,20 @@ def certificates() -> None:
     say(f"certificates: {SERVER} is valid for {days_left()} days; give {AUTHORITY} to every organisation")
 
 
-def server() -> None:
-    """Run this folder's server.
+def _run(kind: Literal["server", "node"]) -> None:
+    """Run this folder's server or node.
 
     Raises:
-        QuorumError: the folder is a node's, or the server fails.
+        QuorumError: the folder is of the other kind, or the site fails.
     """
-    from pipeline.federation.server import run
-
     site = read_site()
-    if not isinstance(site, ServerSite):
-        raise QuorumError("federation.yaml: kind: node; run `python -m pipeline federation node`")
+    if site.kind != kind:
+        raise QuorumError(f"{SITE}: kind: {site.kind}; run `python -m pipeline federation {site.kind}`")
     with running_site():
-        run(site)
+        import_module(f"pipeline.federation.{kind}").run(site)
 
 
-def node() -> None:
-    """Run this folder's node.
-
-    Raises:
-        QuorumError: the folder is a server's, or the node fails.
-    """
-    from pipeline.federation.node import run
-
-    site = read_site()
-    if not isinstance(site, NodeSite):
-        raise QuorumError("federation.yaml: kind: server; run `python -m pipeline federation server`")
-    with running_site():
-        run(site)
+server, node = partial(_run, "server"), partial(_run, "node")
 
 
 def status() -> None:

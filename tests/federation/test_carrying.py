@@ -23,8 +23,7 @@ from pipeline.federated.callbacks import Stopping
 from pipeline.federated.loop import Participation, initial_progress, run_rounds
 from pipeline.federated.tolerance import STRICT
 from pipeline.federation.flower.app.frames import HANG_UPS, LENGTH, exchange, read_frame, write_frame
-from pipeline.federation.link import SocketLink
-from pipeline.federation.worker import serve
+from pipeline.federation.sockets import SocketLink, serve
 
 
 @pytest.fixture

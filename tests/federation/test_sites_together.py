@@ -23,12 +23,11 @@ from relays import Relay
 from pipeline.errors import QuorumError
 from pipeline.federation import tracking
 from pipeline.federation.facts import job_name, planned_training
-from pipeline.federation.link import SocketLink
 from pipeline.federation.loopback import shared_params
 from pipeline.federation.node import open_node
 from pipeline.federation.server import train_over
 from pipeline.federation.site import NodeSite, ServerSite, socket_path
-from pipeline.federation.worker import serve
+from pipeline.federation.sockets import SocketLink, serve
 from pipeline.runs.training import Finished
 from pipeline.stages import plan
 from pipeline.workspace import layout

@@ -17,11 +17,10 @@ from relays import Relay
 from pipeline.errors import QuorumError
 from pipeline.federation import tracking
 from pipeline.federation.data import agreed_classes, obtain_backbone
-from pipeline.federation.link import SocketLink
 from pipeline.federation.node import open_node
 from pipeline.federation.server import train_over
 from pipeline.federation.site import STATE, NodeSite, ServerSite, socket_path
-from pipeline.federation.worker import serve
+from pipeline.federation.sockets import SocketLink, serve
 from pipeline.plan.schema import read_params
 from pipeline.stages import plan
 from pipeline.workspace import layout
