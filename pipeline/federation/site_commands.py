@@ -29,17 +29,18 @@ OWN = STATE / "site.pid"
 
 def certificates() -> None:
     """On a server, create the authority once and renew the certificate; on a node, create the key pair once."""
-    from pipeline.federation.certificates import AUTHORITY, SERVER, days_left, make_authority, make_node_key
-    from pipeline.federation.certificates import make_server_certificate as renew
+    from pipeline.federation import certificates as made
 
     site = read_site()
     if isinstance(site, NodeSite):
-        make_node_key(site.organisation)
+        made.make_node_key(site.organisation)
         say(f"certificates: send {KEYS / site.organisation}.pub to the server's operator; the private half stays here")
         return
-    make_authority()
-    renew(site.host)
-    say(f"certificates: {SERVER} is valid for {days_left()} days; give {AUTHORITY} to every organisation")
+    made.make_authority()
+    made.make_server_certificate(site.host)
+    say(
+        f"certificates: {made.SERVER} is valid for {made.days_left()} days; give {made.AUTHORITY} to every organisation"
+    )
 
 
 def _run(kind: Literal["server", "node"]) -> None:

@@ -27,8 +27,8 @@ def logged(run_id: str, training: Training, job: str) -> Iterator[OnRound]:
     run = _attempt(lambda: _open(run_id, training, job))
 
     def on_round(rows: Sequence[Round]) -> None:
-        if run is not None and rows:
-            _attempt(lambda: _log(*run, rows))
+        if run is not None:
+            _attempt(lambda: [run[0].metrics(run[1], values, at) for at, values in metrics_by_row(rows, LOSSES)])
 
     try:
         yield on_round
@@ -66,12 +66,6 @@ def _open(run_id: str, training: Training, job: str) -> tuple[Store, str]:
         )
         store.set_status(run, "RUNNING")
     return store, run
-
-
-def _log(store: Store, run: str, rows: Sequence[Round]) -> None:
-    """Log one round's losses and figures, by client."""
-    for number, values in metrics_by_row(rows, LOSSES):
-        store.metrics(run, values, number)
 
 
 def _attempt(action: Callable[[], Result]) -> Result | None:
