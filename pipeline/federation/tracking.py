@@ -28,7 +28,7 @@ def logged(run_id: str, training: Training, job: str) -> Iterator[OnRound]:
 
     def on_round(rows: Sequence[Round]) -> None:
         if run is not None:
-            _attempt(lambda: [run[0].metrics(run[1], values, at) for at, values in metrics_by_row(rows, LOSSES)])
+            _attempt(lambda: _log(*run, rows))
 
     try:
         yield on_round
@@ -66,6 +66,12 @@ def _open(run_id: str, training: Training, job: str) -> tuple[Store, str]:
         )
         store.set_status(run, "RUNNING")
     return store, run
+
+
+def _log(store: Store, run: str, rows: Sequence[Round]) -> None:
+    """Log one round's losses and figures, by client."""
+    for number, values in metrics_by_row(rows, LOSSES):
+        store.metrics(run, values, number)
 
 
 def _attempt(action: Callable[[], Result]) -> Result | None:

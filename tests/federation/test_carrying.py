@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import socket
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
@@ -24,13 +23,6 @@ from pipeline.federated.loop import Participation, initial_progress, run_rounds
 from pipeline.federated.tolerance import STRICT
 from pipeline.federation.flower.app.frames import HANG_UPS, LENGTH, exchange, read_frame, write_frame
 from pipeline.federation.sockets import SocketLink, serve
-
-
-@pytest.fixture
-def short() -> Iterator[Path]:
-    """A folder whose path is short enough for a socket's."""
-    with TemporaryDirectory(prefix="q") as folder:
-        yield Path(folder)
 
 
 def in_thread(work: Callable[..., object], *arguments: object) -> None:

@@ -9,10 +9,8 @@ from __future__ import annotations
 import json
 import os
 import threading
-from collections.abc import Iterator
 from contextlib import nullcontext
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
@@ -48,15 +46,11 @@ def write_params(**changed: Any) -> None:
 
 
 @pytest.fixture
-def here(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def here(short: Path) -> Path:
     """The current folder: params.yaml and an organisation's meetings."""
-    with TemporaryDirectory(prefix="q") as name:
-        monkeypatch.chdir(name)
-        for variable in ("DVC_ROOT", "QUORUM_BASE"):
-            monkeypatch.delenv(variable, raising=False)
-        write_params()
-        write_meetings(Path(name) / "data/own/University", "Academic", {"train": 2, "val": 2, "test": 2})
-        yield Path(name)
+    write_params()
+    write_meetings(short / "data/own/University", "Academic", {"train": 2, "val": 2, "test": 2})
+    return short
 
 
 def serve_node(site: NodeSite = NODE) -> None:
