@@ -7,6 +7,7 @@ import shutil
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 os.environ.update(
@@ -208,3 +209,13 @@ def copy(built: Workspace, tmp_path: Path) -> Iterator[Workspace]:
     """The same workspace, to be changed."""
     yield built.copied(tmp_path / "copy")
     shutil.rmtree(tmp_path / "copy", ignore_errors=True)
+
+
+@pytest.fixture
+def short(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """The current folder, whose path is short enough for a socket's; of the repository it has only the code."""
+    with TemporaryDirectory(prefix="q") as name:
+        monkeypatch.chdir(name)
+        for variable in ("DVC_ROOT", "QUORUM_BASE"):
+            monkeypatch.delenv(variable, raising=False)
+        yield Path(name)

@@ -24,19 +24,19 @@ SERVER_DAYS, AUTHORITY_DAYS = 90, 3650
 """How long a certificate is valid."""
 AUTHORITY, AUTHORITY_KEY = TLS / "ca.crt", TLS / "ca.key"
 SERVER, SERVER_KEY = TLS / "server.crt", TLS / "server.key"
+PEM = serialization.Encoding.PEM
 
 
 def make_authority() -> None:
     """Write the authority's key and its certificate, which every node gets. Do nothing if both exist."""
     if AUTHORITY.is_file() and AUTHORITY_KEY.is_file():
         return
-    key = ec.generate_private_key(ec.SECP384R1())
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "Quorum federation")])
+    key, name = _new_key(), _common_name("Quorum federation")
     usage = x509.KeyUsage(False, False, False, False, False, True, True, False, False)
-    built = _certificate(name, name, key.public_key(), AUTHORITY_DAYS)
+    built = _certificate(name, name, key, AUTHORITY_DAYS).add_extension(usage, critical=True)
     built = built.add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
-    _write_key(AUTHORITY_KEY, key)
-    write_bytes(AUTHORITY, _pem(built.add_extension(usage, critical=True).sign(key, hashes.SHA384())))
+    _write_key(AUTHORITY_KEY, key, serialization.PrivateFormat.PKCS8)
+    write_bytes(AUTHORITY, built.sign(key, hashes.SHA384()).public_bytes(PEM))
 
 
 def make_server_certificate(host: str, days: int = SERVER_DAYS) -> None:
@@ -54,14 +54,13 @@ def make_server_certificate(host: str, days: int = SERVER_DAYS) -> None:
     authority = x509.load_pem_x509_certificate(AUTHORITY.read_bytes())
     signer = serialization.load_pem_private_key(AUTHORITY_KEY.read_bytes(), None)
     assert isinstance(signer, ec.EllipticCurvePrivateKey)
-    key = ec.generate_private_key(ec.SECP384R1())
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, host)])
-    built = _certificate(name, authority.subject, key.public_key(), days)
+    key = _new_key()
+    built = _certificate(_common_name(host), authority.subject, key, days)
     built = built.add_extension(x509.SubjectAlternativeName(_names(host)), critical=False)
     built = built.add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
     built = built.add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
-    _write_key(SERVER_KEY, key)
-    write_bytes(SERVER, _pem(built.sign(signer, hashes.SHA384())))
+    _write_key(SERVER_KEY, key, serialization.PrivateFormat.PKCS8)
+    write_bytes(SERVER, built.sign(signer, hashes.SHA384()).public_bytes(PEM))
 
 
 def make_node_key(organisation: str) -> None:
@@ -69,9 +68,8 @@ def make_node_key(organisation: str) -> None:
     private = KEYS / organisation
     if private.is_file():
         return
-    key = ec.generate_private_key(ec.SECP384R1())
-    form = serialization.PrivateFormat.OpenSSH
-    _write_private(private, key.private_bytes(serialization.Encoding.PEM, form, serialization.NoEncryption()))
+    key = _new_key()
+    _write_key(private, key, serialization.PrivateFormat.OpenSSH)
     public = key.public_key().public_bytes(serialization.Encoding.OpenSSH, serialization.PublicFormat.OpenSSH)
     write_bytes(KEYS / f"{organisation}.pub", public + b"\n")
 
@@ -82,8 +80,16 @@ def days_left(certificate: Path = SERVER) -> int:
     return math.ceil((until - datetime.datetime.now(datetime.UTC)) / datetime.timedelta(days=1))
 
 
+def _new_key() -> ec.EllipticCurvePrivateKey:
+    return ec.generate_private_key(ec.SECP384R1())
+
+
+def _common_name(name: str) -> x509.Name:
+    return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+
+
 def _certificate(
-    subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePublicKey, days: int
+    subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePrivateKey, days: int
 ) -> x509.CertificateBuilder:
     """An unsigned certificate, valid from now for some days."""
     now = datetime.datetime.now(datetime.UTC)
@@ -91,7 +97,7 @@ def _certificate(
         x509.CertificateBuilder()
         .subject_name(subject)
         .issuer_name(issuer)
-        .public_key(key)
+        .public_key(key.public_key())
         .serial_number(x509.random_serial_number())
         .not_valid_before(now - datetime.timedelta(minutes=5))  # clocks differ
         .not_valid_after(now + datetime.timedelta(days=days))
@@ -108,21 +114,10 @@ def _names(host: str) -> list[x509.GeneralName]:
     return local if own in local else [own, *local]
 
 
-def _pem(certificate: x509.Certificate) -> bytes:
-    """A certificate as PEM text."""
-    return certificate.public_bytes(serialization.Encoding.PEM)
-
-
-def _write_key(path: Path, key: ec.EllipticCurvePrivateKey) -> None:
-    """Write a private key as unencrypted PKCS8."""
-    form = serialization.PrivateFormat.PKCS8
-    _write_private(path, key.private_bytes(serialization.Encoding.PEM, form, serialization.NoEncryption()))
-
-
-def _write_private(path: Path, content: bytes) -> None:
-    """Write a file that only its owner can read, from its first byte on."""
+def _write_key(path: Path, key: ec.EllipticCurvePrivateKey, form: serialization.PrivateFormat) -> None:
+    """Write an unencrypted private key that only its owner can read, from its first byte on."""
     before = os.umask(0o077)
     try:
-        write_bytes(path, content)
+        write_bytes(path, key.private_bytes(PEM, form, serialization.NoEncryption()))
     finally:
         os.umask(before)

@@ -20,7 +20,7 @@ from pipeline.corpora.sources import choose, fetch
 from pipeline.errors import QuorumError
 from pipeline.federation.certificates import AUTHORITY
 from pipeline.federation.flower.commands import app_digest
-from pipeline.federation.site import ALLOWED, KEYS, SITE
+from pipeline.federation.site import ALLOWED, KEYS, SITE, STATE
 from pipeline.model.presets import OFFLINE
 from pipeline.workspace import layout
 from pipeline.workspace.files import write_text
@@ -32,6 +32,7 @@ ORGANISATIONS = {"University": "Academic", "Council": "Committee", "Company": "P
 LEAST = {"train": 24, "val": 8, "test": 1}
 """The least number of queries of an organisation in each split."""
 RUN, SEED = "fedselectkd", 1
+PIPELINE = (sys.executable, "-m", "pipeline")
 PORT, INNER, FIRST_NODE = 19443, 19000, 19101
 PATIENCE_SECONDS = 900.0
 
@@ -91,22 +92,17 @@ def _lay_out(home: Path) -> None:
     for place, name in enumerate([*ORGANISATIONS, "server"]):
         folder = home / name
         write_text(folder / layout.PARAMS, params)
-        own: Json = {
-            "kind": "node",
-            "organisation": name,
-            "inner_port": FIRST_NODE + place,
-            "scores": "means",
-        }
+        own: Json = {"kind": "node", "organisation": name, "inner_port": FIRST_NODE + place, "scores": "means"}
         if name == "server":
             own = {"kind": "server", "inner_port": INNER, "organisations": list(ORGANISATIONS)}
         else:
             _give_meetings(raw / ORGANISATIONS[name], folder / layout.OWN / name)
         write_text(folder / SITE, yaml.safe_dump(common | own))
-        _give_backbone(folder)
-        shutil.rmtree(folder / "federation/state", ignore_errors=True)
-        shutil.rmtree(folder / "work/checkpoints", ignore_errors=True)
-        shutil.rmtree(folder / "work/federation", ignore_errors=True)
-        _command(folder, "certificates")
+        if layout.BACKBONES.is_dir() and not (folder / layout.BACKBONES).is_dir():
+            shutil.copytree(layout.BACKBONES, folder / layout.BACKBONES)
+        for old in (STATE, "work/checkpoints", "work/federation"):
+            shutil.rmtree(folder / old, ignore_errors=True)
+        _command(folder, "federation", "certificates")
     digest = app_digest()
     for name in ORGANISATIONS:
         exchange_keys(home / "server", home / name, digest)
@@ -116,8 +112,7 @@ def exchange_keys(server: Path, node: Path, app: str) -> None:
     """Copy the authority's certificate to a node, the node's public key to the server, and allow the node one app.
 
     Args:
-        server: the server's folder.
-        node: the node's folder, named after the organisation.
+        server, node: their folders; the node's is named after the organisation.
         app: the app's sha256.
     """
     key = KEYS / f"{node.name}.pub"
@@ -140,21 +135,14 @@ def _give_meetings(domain: Path, folder: Path) -> None:
             shutil.copyfile(paths[name], target)
 
 
-def _give_backbone(folder: Path) -> None:
-    """Copy the root's backbone to a site. Without one the site obtains it itself."""
-    if layout.BACKBONES.is_dir() and not (folder / layout.BACKBONES).is_dir():
-        shutil.copytree(layout.BACKBONES, folder / layout.BACKBONES)
-
-
 @contextmanager
 def _running(home: Path, names: Sequence[str]) -> Iterator[dict[str, subprocess.Popen[bytes]]]:
     """Start every site's command, and stop all of them at the end."""
     started: dict[str, subprocess.Popen[bytes]] = {}
     try:
         for name in names:
+            command = [*PIPELINE, "federation", "server" if name == "server" else "node"]
             with (home / name / "site.log").open("wb") as log:
-                kind = "server" if name == "server" else "node"
-                command = [sys.executable, "-m", "pipeline", "federation", kind]
                 started[name] = subprocess.Popen(
                     command, cwd=home / name, env=site_environment(), stdout=log, stderr=subprocess.STDOUT
                 )
@@ -162,7 +150,7 @@ def _running(home: Path, names: Sequence[str]) -> Iterator[dict[str, subprocess.
     finally:
         for name, process in started.items():
             if process.poll() is None:
-                _command(home / name, "stop")
+                _command(home / name, "federation", "stop")
         for process in started.values():
             process.wait()
 
@@ -171,7 +159,7 @@ def _wait(home: Path, sites: dict[str, subprocess.Popen[bytes]]) -> None:
     """Wait until the server has finished, and print its log meanwhile."""
     until, shown = time.monotonic() + PATIENCE_SECONDS, 0
     while True:
-        lines = (home / "server" / "site.log").read_text(encoding="utf-8", errors="replace").splitlines()
+        lines = _log(home, "server").splitlines()
         for line in lines[shown:]:
             say(line)
         shown = len(lines)
@@ -179,28 +167,31 @@ def _wait(home: Path, sites: dict[str, subprocess.Popen[bytes]]) -> None:
         if ended.get("server") == 0:
             return
         for name in ended:
-            words = (home / name / "site.log").read_text(encoding="utf-8", errors="replace").strip()[-400:]
-            raise QuorumError(f"federation: {name} has ended: {' '.join(words.split())}")
+            raise QuorumError(f"federation: {name} has ended: {' '.join(_log(home, name).strip()[-400:].split())}")
         if time.monotonic() > until:
             raise QuorumError(f"federation: not trained after {PATIENCE_SECONDS:g} s; read {home}/*/site.log")
         time.sleep(0.5)
 
 
+def _log(home: Path, name: str) -> str:
+    return (home / name / "site.log").read_text(encoding="utf-8", errors="replace")
+
+
 def _summarize(folder: Path) -> None:
     """Summarize a test meeting with the organisation's adapter."""
-    meeting = next(iter(sorted((folder / layout.OWN / folder.name / "test").glob("*.json"))))
+    meeting = min((folder / layout.OWN / folder.name / "test").glob("*.json"))
     say(f"federation: {folder.name} summarizes {meeting.name} with its own adapter:")
-    command = [sys.executable, "-m", "pipeline", "summarize", "--run", RUN, "--client", folder.name]
-    query = "Summarize the whole meeting."
-    subprocess.run([*command, "--query", query, str(meeting)], cwd=folder, env=site_environment(), check=True)
+    query = ("--query", "Summarize the whole meeting.")
+    print(_command(folder, "summarize", "--run", RUN, "--client", folder.name, *query, str(meeting)), end="")
 
 
-def _command(folder: Path, name: str) -> None:
-    """Run a federation command in a site's folder."""
-    command = [sys.executable, "-m", "pipeline", "federation", name]
+def _command(folder: Path, *arguments: str) -> str:
+    """What a command of the pipeline prints in a site's folder."""
+    command = [*PIPELINE, *arguments]
     done = subprocess.run(command, cwd=folder, env=site_environment(), capture_output=True, text=True, check=False)
     if done.returncode:
         raise QuorumError(re.sub(r"^error: ", "", done.stderr.strip()[-300:]))
+    return done.stdout
 
 
 def site_environment() -> dict[str, str]:

@@ -18,7 +18,7 @@ from pipeline.federation.facts import order_hash, planned_training, site_facts
 from pipeline.federation.flower.commands import node_programs
 from pipeline.federation.processes import Supervisor
 from pipeline.federation.site import ALLOWED, KEYS, STATE, NodeSite, in_words, socket_path
-from pipeline.federation.worker import serve
+from pipeline.federation.sockets import serve
 from pipeline.model.adapter import Adapter
 from pipeline.plan.checks import read_params
 from pipeline.plan.orders import EvaluateOrder, PredictOrder, planned_run, read_order

@@ -19,9 +19,9 @@ from pipeline.federation.certificates import AUTHORITY, SERVER, days_left
 from pipeline.federation.data import agreed_classes, obtain_backbone
 from pipeline.federation.facts import job_name, order_hash, planned_training, site_facts
 from pipeline.federation.flower.commands import register, server_programs, submit
-from pipeline.federation.link import SocketLink
 from pipeline.federation.processes import Supervisor
 from pipeline.federation.site import STATE, ServerSite, in_words, socket_path
+from pipeline.federation.sockets import SocketLink
 from pipeline.model.adapter import Adapter, write_adapter
 from pipeline.model.tensor_file import save_checksums
 from pipeline.plan.checks import read_params

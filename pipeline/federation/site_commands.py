@@ -7,12 +7,15 @@ import signal
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
+from importlib import import_module
 from pathlib import Path
+from typing import Literal
 
 import psutil
 
 from pipeline.errors import QuorumError
-from pipeline.federation.site import KEYS, STATE, NodeSite, ServerSite, read_site
+from pipeline.federation.site import KEYS, SITE, STATE, NodeSite, read_site
 from pipeline.workspace.files import write_text
 from pipeline.workspace.progress import say
 
@@ -26,47 +29,34 @@ OWN = STATE / "site.pid"
 
 def certificates() -> None:
     """On a server, create the authority once and renew the certificate; on a node, create the key pair once."""
-    from pipeline.federation.certificates import AUTHORITY, SERVER, days_left, make_authority, make_node_key
-    from pipeline.federation.certificates import make_server_certificate as renew
+    from pipeline.federation import certificates as made
 
     site = read_site()
     if isinstance(site, NodeSite):
-        make_node_key(site.organisation)
+        made.make_node_key(site.organisation)
         say(f"certificates: send {KEYS / site.organisation}.pub to the server's operator; the private half stays here")
         return
-    make_authority()
-    renew(site.host)
-    say(f"certificates: {SERVER} is valid for {days_left()} days; give {AUTHORITY} to every organisation")
+    made.make_authority()
+    made.make_server_certificate(site.host)
+    say(
+        f"certificates: {made.SERVER} is valid for {made.days_left()} days; give {made.AUTHORITY} to every organisation"
+    )
 
 
-def server() -> None:
-    """Run this folder's server.
-
-    Raises:
-        QuorumError: the folder is a node's, or the server fails.
-    """
-    from pipeline.federation.server import run
-
-    site = read_site()
-    if not isinstance(site, ServerSite):
-        raise QuorumError("federation.yaml: kind: node; run `python -m pipeline federation node`")
-    with running_site():
-        run(site)
-
-
-def node() -> None:
-    """Run this folder's node.
+def _run(kind: Literal["server", "node"]) -> None:
+    """Run this folder's server or node.
 
     Raises:
-        QuorumError: the folder is a server's, or the node fails.
+        QuorumError: the folder is of the other kind, or the site fails.
     """
-    from pipeline.federation.node import run
-
     site = read_site()
-    if not isinstance(site, NodeSite):
-        raise QuorumError("federation.yaml: kind: server; run `python -m pipeline federation server`")
+    if site.kind != kind:
+        raise QuorumError(f"{SITE}: kind: {site.kind}; run `python -m pipeline federation {site.kind}`")
     with running_site():
-        run(site)
+        import_module(f"pipeline.federation.{kind}").run(site)
+
+
+server, node = partial(_run, "server"), partial(_run, "node")
 
 
 def status() -> None:

@@ -27,7 +27,7 @@ def logged(run_id: str, training: Training, job: str) -> Iterator[OnRound]:
     run = _attempt(lambda: _open(run_id, training, job))
 
     def on_round(rows: Sequence[Round]) -> None:
-        if run is not None and rows:
+        if run is not None:
             _attempt(lambda: _log(*run, rows))
 
     try:

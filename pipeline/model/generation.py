@@ -44,7 +44,8 @@ def _together(rows: Sequence[Row]) -> list[list[int]]:
 
 
 def _without_end(tokens: list[int], end: int) -> list[int]:
-    return tokens[:-1] if tokens and tokens[-1] == end else tokens
+    """A row's tokens before its end; a finished row is fed until it is dropped, and writes on."""
+    return tokens[: tokens.index(end)] if end in tokens else tokens
 
 
 def _forced(backbone: Backbone, step: int, rule: DecodingRule) -> int | None:
@@ -100,12 +101,7 @@ def _greedy(
             selected = torch.tensor(places, device=tokens.device)
             state.select(selected)
             tokens, rows = tokens[selected], [rows[i] for i in places]
-    return [_until(tokens, backbone.end_token) for tokens in written]
-
-
-def _until(tokens: list[int], end: int) -> list[int]:
-    """A row's tokens up to its end; a finished row is fed until it is dropped, and writes on."""
-    return tokens[: tokens.index(end) + 1] if end in tokens else tokens
+    return written
 
 
 @dataclass

@@ -18,11 +18,9 @@ from pipeline.errors import QuorumError
 from pipeline.model.adapter import RowAdapters, adapting, attached
 from pipeline.model.attention import NAME as GROUPED_ATTENTION
 from pipeline.model.backbone import Backbone, Decoding, Prefix, Rendered, Row, in_groups_of_like_length, pad
-from pipeline.model.cross_attention import MASK, SourceLayer, folded_queries
 from pipeline.model.frozen_linear import DTYPES, logits_of
-from pipeline.model.growing import GrowingLayer, select_rows
 from pipeline.model.lora import lora
-from pipeline.model.shared_source import RowsBySource
+from pipeline.model.shared_source import MASK, GrowingLayer, RowsBySource, SourceLayer, folded_queries, select_rows
 from pipeline.workspace.record import Json
 
 if TYPE_CHECKING:

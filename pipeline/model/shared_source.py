@@ -6,19 +6,28 @@ one batch entry. Attention treats each query alone, so no row sees another.
 
 A decoder without an encoder attends to the source and to its own words at once: the scores of both are concatenated,
 row by row, under one softmax.
+
+Keys and values of the tokens that rows have written lie in buffers with room for all that they will write.
+transformers' own cache allocates and copies all of it for every token, and again when beams change places. Here a
+token is written into its place, and only the rows that move are copied.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
+from transformers.cache_utils import DynamicLayer
 
 from pipeline.model.backbone import without_gaps
-from pipeline.model.growing import GrowingLayer, select_rows
+from pipeline.workspace.record import Json
+
+MASK = "attention_mask"
+"""Most decoders' name of their attention's mask."""
 
 
 class RowsBySource:
@@ -63,6 +72,91 @@ class RowsBySource:
         sources = without_gaps(sorted(set(owners)))
         place = {source: number for number, source in enumerate(sources)}
         return RowsBySource([place[owner] for owner in owners], len(sources), self._places.device), sources
+
+
+class GrowingLayer(DynamicLayer):  # type: ignore[misc]
+    """One decoder layer's cache, (rows, heads, grown, d) each; transformers' cache layer interface.
+
+    Args:
+        room: the number of tokens by which a row can grow.
+    """
+
+    def __init__(self, room: int) -> None:
+        super().__init__()
+        self._room = room
+
+    def lazy_initialization(self, key_states: Tensor, value_states: Tensor) -> None:
+        """Allocate buffers (rows, heads, room, d) for states (rows, heads, new, d)."""
+        self.dtype, self.device = key_states.dtype, key_states.device
+        # Never read past what has grown, so not filled.
+        self._buffers = [new.new_empty(*new.shape[:2], self._room, new.shape[-1]) for new in (key_states, value_states)]
+        self._show(0)
+        self.is_initialized = True
+
+    def update(self, key_states: Tensor, value_states: Tensor, *_: Any, **__: Any) -> tuple[Tensor, Tensor]:
+        """Append states (rows, heads, new, d); the keys and values of all tokens so far."""
+        if not self.is_initialized:
+            self.lazy_initialization(key_states, value_states)
+        start = self.keys.shape[2]
+        end = start + key_states.shape[2]
+        for buffer, new in zip(self._buffers, (key_states, value_states), strict=True):
+            buffer[:, :, start:end] = new
+        self._show(end)
+        return self.keys, self.values
+
+    def _show(self, grown: int) -> None:
+        self.keys, self.values = (buffer[:, :, :grown] for buffer in self._buffers)
+
+    def select(self, rows: Tensor, moved: Tensor) -> None:
+        """Row i becomes what row `rows[i]` was; `moved`: the places i at which `rows[i]` is not i."""
+        grown = self.keys.shape[2]
+        for buffer in self._buffers:
+            buffer[moved, :, :grown] = buffer[rows[moved], :, :grown]
+        self._buffers = [buffer[: rows.shape[0]] for buffer in self._buffers]
+        self._show(grown)
+
+
+def select_rows(layers: Sequence[GrowingLayer], rows: Tensor) -> None:
+    """Row i of every layer becomes what row `rows[i]` was."""
+    moved = (rows != torch.arange(rows.shape[0], device=rows.device)).nonzero()[:, 0]
+    for layer in layers:
+        layer.select(rows, moved)
+
+
+class SourceLayer(DynamicLayer):  # type: ignore[misc]
+    """A source's keys and values in one layer, made contiguous once: every step's products read them so."""
+
+    def update(self, key_states: Tensor, value_states: Tensor, *_: Any, **__: Any) -> tuple[Tensor, Tensor]:
+        keys, values = super().update(key_states.contiguous(), value_states.contiguous())
+        return keys, values
+
+
+@contextmanager
+def folded_queries(
+    attentions: Iterable[nn.Module], arrangement: RowsBySource, bias: Tensor, mask: str = MASK
+) -> Iterator[None]:
+    """Make the rows that read one source the queries of one batch entry while decoders' cross-attention runs.
+
+    Hooks do so, which work in any class of decoder.
+
+    Args:
+        bias: added to scores, (sources, 1, 1, longest).
+        mask: these modules' name of that argument.
+    """
+    bias = bias.expand(-1, 1, arrangement.places, -1)
+
+    def fold(_module: Any, inputs: tuple[Any, ...], named: Json) -> tuple[tuple[Any, ...], Any]:
+        hidden = named["hidden_states"] if "hidden_states" in named else inputs[0]
+        return inputs[1:], {**named, "hidden_states": arrangement.fold(hidden[:, 0]), mask: bias}
+
+    def unfold(_module: Any, _inputs: Any, output: tuple[Any, ...]) -> tuple[Any, ...]:
+        return arrangement.unfold(output[0])[:, None], *output[1:]
+
+    with ExitStack() as hooks:
+        for attention in attentions:
+            hooks.callback(attention.register_forward_pre_hook(fold, with_kwargs=True).remove)
+            hooks.callback(attention.register_forward_hook(unfold).remove)
+        yield
 
 
 class SharedSource:

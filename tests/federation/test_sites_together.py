@@ -9,10 +9,8 @@ from __future__ import annotations
 import json
 import os
 import threading
-from collections.abc import Iterator
 from contextlib import nullcontext
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
@@ -23,12 +21,11 @@ from relays import Relay
 from pipeline.errors import QuorumError
 from pipeline.federation import tracking
 from pipeline.federation.facts import job_name, planned_training
-from pipeline.federation.link import SocketLink
 from pipeline.federation.loopback import shared_params
 from pipeline.federation.node import open_node
 from pipeline.federation.server import train_over
 from pipeline.federation.site import NodeSite, ServerSite, socket_path
-from pipeline.federation.worker import serve
+from pipeline.federation.sockets import SocketLink, serve
 from pipeline.runs.training import Finished
 from pipeline.stages import plan
 from pipeline.workspace import layout
@@ -49,15 +46,11 @@ def write_params(**changed: Any) -> None:
 
 
 @pytest.fixture
-def here(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def here(short: Path) -> Path:
     """The current folder: params.yaml and an organisation's meetings."""
-    with TemporaryDirectory(prefix="q") as name:
-        monkeypatch.chdir(name)
-        for variable in ("DVC_ROOT", "QUORUM_BASE"):
-            monkeypatch.delenv(variable, raising=False)
-        write_params()
-        write_meetings(Path(name) / "data/own/University", "Academic", {"train": 2, "val": 2, "test": 2})
-        yield Path(name)
+    write_params()
+    write_meetings(short / "data/own/University", "Academic", {"train": 2, "val": 2, "test": 2})
+    return short
 
 
 def serve_node(site: NodeSite = NODE) -> None:

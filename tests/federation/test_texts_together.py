@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import multiprocessing
 import os
-from collections.abc import Iterator
 from contextlib import nullcontext
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
@@ -17,11 +15,10 @@ from relays import Relay
 from pipeline.errors import QuorumError
 from pipeline.federation import tracking
 from pipeline.federation.data import agreed_classes, obtain_backbone
-from pipeline.federation.link import SocketLink
 from pipeline.federation.node import open_node
 from pipeline.federation.server import train_over
 from pipeline.federation.site import STATE, NodeSite, ServerSite, socket_path
-from pipeline.federation.worker import serve
+from pipeline.federation.sockets import SocketLink, serve
 from pipeline.plan.checks import read_params
 from pipeline.stages import plan
 from pipeline.workspace import layout
@@ -75,18 +72,8 @@ def serve_node(folder: Path, name: str, ready: Any) -> None:
     serve(open_node(ACME.model_copy(update={"organisation": name})), socket_path("worker"), ready)
 
 
-@pytest.fixture
-def home(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A folder whose path is short enough for sockets."""
-    with TemporaryDirectory(prefix="q") as name:
-        monkeypatch.chdir(name)
-        for variable in ("DVC_ROOT", "QUORUM_BASE"):
-            monkeypatch.delenv(variable, raising=False)
-        yield Path(name)
-
-
 def test_a_classifier_is_trained_over_organisations_that_report_means(
-    home: Path, monkeypatch: pytest.MonkeyPatch
+    short: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sent: dict[str, Any] = {}
     monkeypatch.setattr(tracking, "logged", lambda *_: nullcontext(lambda rows: None))
@@ -94,16 +81,16 @@ def test_a_classifier_is_trained_over_organisations_that_report_means(
     context = multiprocessing.get_context("fork")
     ready = {name: context.Event() for name in LABELS}
     nodes = [
-        context.Process(target=serve_node, args=(write_site(home / name, name), name, ready[name]), daemon=True)
+        context.Process(target=serve_node, args=(write_site(short / name, name), name, ready[name]), daemon=True)
         for name in LABELS
     ]
     for node in nodes:
         node.start()
-    monkeypatch.chdir(write_site(home / "server"))
+    monkeypatch.chdir(write_site(short / "server"))
     plan.run()
     obtain_backbone("fedavg/1")
     assert all(one.wait(60) for one in ready.values())
-    relay = Relay(socket_path("training"), {name: home / name / STATE / "worker.sock" for name in LABELS})
+    relay = Relay(socket_path("training"), {name: short / name / STATE / "worker.sock" for name in LABELS})
     link = SocketLink(socket_path("training"), relay.start)
     try:
         train_over(link, ServerSite(kind="server", organisations=list(LABELS), **COMMON))
@@ -130,9 +117,9 @@ def test_a_classifier_is_trained_over_organisations_that_report_means(
         ({"data": {"classes": ["billing"]}}, r"data\.tickets\.classes: has no 'delivery', which Acme has; add it"),
     ],
 )
-def test_a_file_that_does_not_fit_is_one_line(home: Path, changed: dict[str, Any], message: str) -> None:
+def test_a_file_that_does_not_fit_is_one_line(short: Path, changed: dict[str, Any], message: str) -> None:
     data = {"tickets": PARAMS["data"]["tickets"] | changed.get("data", {})}
-    write_site(home, "Acme", **changed | {"data": data})
+    write_site(short, "Acme", **changed | {"data": data})
     with pytest.raises(QuorumError, match=message):
         open_node(ACME)
 
@@ -140,8 +127,8 @@ def test_a_file_that_does_not_fit_is_one_line(home: Path, changed: dict[str, Any
 @pytest.mark.parametrize(
     ("task", "classes"), [("classify", ("billing", "delivery", "returns")), ("answer", ("start", "end"))]
 )
-def test_sites_agree_on_classes(home: Path, task: str, classes: tuple[str, ...]) -> None:
+def test_sites_agree_on_classes(short: Path, task: str, classes: tuple[str, ...]) -> None:
     """They are listed, but for a task whose classes do not depend on its data."""
     listed = {"task": task} | ({"classes": []} if task == "answer" else {})
-    write_site(home, data={"tickets": PARAMS["data"]["tickets"] | listed})
+    write_site(short, data={"tickets": PARAMS["data"]["tickets"] | listed})
     assert agreed_classes(read_params(), "organisations") == classes

@@ -13,8 +13,7 @@ from pipeline.model.backbone import Backbone, Rendered, Row, without_gaps
 from pipeline.model.causal import CausalBackbone
 from pipeline.model.decoding_rule import DecodingRule
 from pipeline.model.generation import banned_tokens, generate
-from pipeline.model.growing import GrowingLayer, select_rows
-from pipeline.model.shared_source import RowsBySource
+from pipeline.model.shared_source import GrowingLayer, RowsBySource, select_rows
 
 RULES = {
     "greedy": DecodingRule(max_tokens=20),

@@ -141,7 +141,7 @@ def test_attention_goes_back_where_softmax_comes_in_fp32(monkeypatch: pytest.Mon
 
 
 @needs_bf16
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("family", ["llama", "bart"])
 def test_a_short_target_sees_nothing_of_what_comes(family: str) -> None:
     """Four tokens: two targets that begin alike have the same hidden states where they do."""
     backbone = make_backbone(family, precision="bf16")
@@ -172,7 +172,7 @@ def test_losses_gradients_and_stored_prefixes(family: str) -> None:
 
 
 @needs_bf16
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("family", ["llama", "bart"])
 def test_the_store_agrees_with_the_whole_model(family: str) -> None:
     """Cached and uncached in bf16: other orders of summation, each rounded."""
     backbone = make_backbone(family, precision="bf16")
@@ -181,8 +181,7 @@ def test_the_store_agrees_with_the_whole_model(family: str) -> None:
 
 
 @needs_bf16
-@pytest.mark.parametrize("family", FAMILIES)
-@pytest.mark.parametrize("beams", [1, 2])
+@pytest.mark.parametrize(("family", "beams"), [("llama", 1), ("bart", 2)])
 def test_decoding(family: str, beams: int) -> None:
     """A row depends on its own prefix and adapter alone, in bf16, too."""
     backbone = make_backbone(family, precision="bf16")

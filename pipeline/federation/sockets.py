@@ -1,7 +1,8 @@
-"""The server's end of the transport: a Unix socket between the training and a relay, which passes messages to Flower.
+"""Both ends of the transport on Unix sockets: the training's link to a relay, and a node's worker.
 
-The relay is one of Flower's processes and may die. The link then starts another and sends it every open request. Nodes
-answer a repeated request with the same bytes, so nothing is computed twice.
+A relay is one of Flower's processes and may die. The link then starts another and sends it every open request. Nodes
+answer a repeated request with the same bytes, so nothing is computed twice. A worker is the one long-lived process of
+an organisation that has the backbone, the prefixes and the data; Flower starts a relay for each message to it.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
+from pipeline.engines.messages import Request, parsed
+from pipeline.engines.node import Node
 from pipeline.engines.remote import Delivered, Undelivered
 from pipeline.errors import QuorumError
 from pipeline.federation.flower.app.frames import read_frame, write_frame
@@ -20,6 +23,45 @@ from pipeline.workspace.progress import say
 from pipeline.workspace.record import Json
 
 CONNECT_SECONDS = 120.0
+
+
+def listen(path: Path) -> socket.socket:
+    """A new Unix socket that listens, for this account alone."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.unlink(missing_ok=True)
+    listener = socket.socket(socket.AF_UNIX)
+    listener.bind(str(path))
+    path.chmod(0o600)
+    listener.listen(16)
+    return listener
+
+
+def serve(node: Node, path: Path, ready: threading.Event | None = None) -> None:
+    """Answer requests until the process ends. The node works on one at a time; others wait.
+
+    Args:
+        path: the Unix socket to listen on.
+        ready: set once the socket listens.
+    """
+    with listen(path) as listener:
+        if ready is not None:
+            ready.set()
+        while True:
+            relay, _ = listener.accept()
+            threading.Thread(target=_answer, args=(node, relay), daemon=True).start()
+
+
+def _answer(node: Node, relay: socket.socket) -> None:
+    """Answer one request. The node stores its answer, so a relay that goes away loses nothing."""
+    with relay:
+        try:
+            message, buffers = read_frame(relay)
+            reply, body = node.answer(parsed(Request, message["header"]), b"".join(buffers))
+            write_frame(relay, {"header": reply.model_dump_json()}, [body])
+        except (EOFError, OSError) as error:
+            say(f"node: a relay went away ({error!r})")
+        except (ValueError, KeyError, QuorumError) as error:
+            say(f"node: received no valid request ({error})")
 
 
 class SocketLink:
@@ -33,12 +75,7 @@ class SocketLink:
 
     def __init__(self, path: Path, start_relay: Callable[[], None], most_relays: int = 20) -> None:
         self._start_relay, self._most, self._left = start_relay, most_relays, most_relays
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.unlink(missing_ok=True)
-        self._listener = socket.socket(socket.AF_UNIX)
-        self._listener.bind(str(path))
-        path.chmod(0o600)
-        self._listener.listen(1)
+        self._listener = listen(path)
         self._listener.settimeout(CONNECT_SECONDS)
         self._open: dict[str, tuple[Json, bytes]] = {}
         self._answers: queue.SimpleQueue[Delivered | Undelivered | None] = queue.SimpleQueue()
@@ -112,11 +149,11 @@ class SocketLink:
         try:
             while True:
                 message, buffers = read_frame(relay)
-                if message["op"] == "reply":
+                if message["op"] in ("reply", "error"):
                     self._open.pop(message["nonce"], None)
+                if message["op"] == "reply":
                     self._answers.put(Delivered(message["name"], message["header"], b"".join(buffers)))
                 elif message["op"] == "error":
-                    self._open.pop(message["nonce"], None)
                     self._answers.put(Undelivered(message["name"], message["nonce"], message["why"]))
                 else:
                     say(f"federation: {message.get('say', '')}")
