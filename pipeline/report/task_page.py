@@ -214,7 +214,7 @@ class TaskPage:
             figures,
             order=self.order,
             samples=samples,
-            ours=not self.order.published,
+            ours=self.order.paper is None,
             writes=any(metric.name == "coco" for own in self.metrics.values() for metric in own),
             altered=sorted(self.altered),
             methods={self.title(s): tables[f"methods-{s}"] for s in self.methods() if f"methods-{s}" in tables},

@@ -65,7 +65,8 @@ def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def render(published: bool = True, **sections: list[str]) -> str:
     """The page on tasks of these runs and of one that is left out."""
     runs = [run_on("tc-deep", left_out="is a run of scale full"), FIRST, SECOND, OTHER]
-    about = {"data": {"news": CLASSIFY}, "settings": SETTINGS, "sections": sections, "paper": "paper.csv"}
+    about = {"data": {"news": CLASSIFY}, "settings": SETTINGS, "sections": sections}
+    about["paper"] = "paper.csv" if published else None
     with stand_ins():
         tasks.run(order_of(runs, published=["news"] if published else [], **about))
     return layout.REPORT.read_text(encoding="utf-8")
