@@ -99,8 +99,9 @@ class Trial:
 
     def row(self) -> Json | None:
         """Its row of the table, with numbers, if it has been tried."""
-        known = (one for one in _known() if (one["fingerprint"], one["chooses"]) == (self.fingerprint, self.key))
-        row = next(known, None)
+        row = next(
+            (one for one in _known() if (one["fingerprint"], one["chooses"]) == (self.fingerprint, self.key)), None
+        )
         return row and row | {"value": float(row["value"]), "validation_loss": float(row["validation_loss"])}
 
     def __str__(self) -> str:
@@ -138,8 +139,7 @@ def _searched(
     params: Params, name: str, search: Search, drawn: Callable[[str], Drawn]
 ) -> tuple[list[Json], Sequence[float]]:
     """The rows of all values tried, the best one of each key marked; and these values."""
-    grid = list(search.grid)
-    about = {"scale": params.scale, "search": name}
+    grid, about = list(search.grid), {"scale": params.scale, "search": name}
     for left in range(WIDENED, -1, -1):
         trials = [
             Trial(key, run, params.runs[run].method, value, _order(params, key, run, value), drawn(run))
