@@ -50,8 +50,6 @@ WIDENED = 4
 """How often a grid gets values beyond its ends, at most."""
 NEAR = 0.01
 """Trials within this many nats of the best are near it."""
-DIVERGED = "divergence"
-"""How a trial ended whose loss or gradient was not finite; every other trial is better."""
 VISIBLE: tuple[Split, ...] = ("train", "val")
 """The splits of which tuning draws, reads and encodes examples: no choice may see a test."""
 
@@ -99,9 +97,8 @@ class Trial:
 
     def row(self) -> Json | None:
         """Its row of the table, with numbers, if it has been tried."""
-        row = next(
-            (one for one in _known() if (one["fingerprint"], one["chooses"]) == (self.fingerprint, self.key)), None
-        )
+        known = (one for one in _known() if (one["fingerprint"], one["chooses"]) == (self.fingerprint, self.key))
+        row = next(known, None)
         return row and row | {"value": float(row["value"]), "validation_loss": float(row["validation_loss"])}
 
     def __str__(self) -> str:
@@ -272,7 +269,7 @@ def _try(trial: Trial) -> Json:
         if error.code != "not_finite":
             raise
         say(f"tune: {trial}: diverged: {error}")
-        found = {"validation_loss": math.inf, "best_rounds": "", "rounds": 0, "ended": DIVERGED}
+        found = {"validation_loss": math.inf, "best_rounds": "", "rounds": 0, "ended": "divergence"}
     about = {"chooses": trial.key, "run": trial.run, "method": trial.method, "value": trial.value}
     how = {"precision": trial.training.learner.precision, "code": trial.code, "fingerprint": trial.fingerprint}
     return about | found | how
