@@ -31,7 +31,10 @@ LINKED = ("data", "models", "reports", "work", "mlartifacts", ".dvc/cache", ".gi
 """Nothing below these is written in place: a copy can share their files."""
 LEFT_OUT = ("results/", ".ci/", "benchmarks/", "deploy/", "docs/", "dvc.lock", "experiments/", "reports/", "tests/")
 """What no stage of the root reads. DVC would read every experiment's stages at each start."""
-NO_TOUR = {"quoted: reports/predictions": "quoted: LICENSE", "shown: experiments/full/reports": "shown: CITATION.cff"}
+NO_TOUR = {
+    "quoted: reports/predictions": "quoted: LICENSE",
+    "shown: experiments/full/reports/tables/comparisons.csv": "shown: CITATION.cff",
+}
 """The variables of dvc.yaml, as experiments have them."""
 IDENTITY = {f"GIT_{who}_{what}": "t@t" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
 
