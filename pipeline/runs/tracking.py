@@ -9,12 +9,13 @@ training that fails or is killed ends as FAILED.
 from __future__ import annotations
 
 import json
+import math
 import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import IO
 
 from pipeline.federated.history import OnRound, Round, metrics_by_row
@@ -171,12 +172,12 @@ class _Projection:
         setting = self.order.settings[row.setting].model_dump(mode="json")
         who = {f"setting.{key}": value for key, value in setting.items() if value is not None}
         store.params(run, self.order.knobs | sources | who | _of_training(row))
-        self.rounds(run, [Round.of_row(one, row.seed) for one in result["history"]])
+        seconds = {(one["round"], one["client"]): one["seconds"] for one in timed_training(row.id).get("rounds", [])}
+        rounds = [Round.of_row(one, row.seed) for one in result["history"]]
+        self.rounds(run, [replace(one, seconds=seconds.get((one.round, one.client), math.nan)) for one in rounds])
         if layout.events(row.id).is_file():
             store.events(run, read_table(layout.events(row.id)))
             store.artifact(run, layout.events(row.id), "events")
-        for timed in timed_training(row.id).get("rounds", []):
-            store.metrics(run, {f"{timed['client']}/seconds": timed["seconds"]}, int(timed["round"]))
         for client, figures in read_json(layout.seed_metrics(row.seed)).get(row.name, {}).items():
             plain = {name: one["value"] if isinstance(one, Mapping) else one for name, one in figures.items()}
             store.metrics(run, {f"{client}/{name}": value for name, value in plain.items()})
