@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from pipeline.corpora.example import is_sample
 from pipeline.evaluation.comparisons import Comparison, Effect, compare, on_known_metrics, read_comparisons
 from pipeline.evaluation.intervals import Clusters
 from pipeline.evaluation.pooled import combined, value_of
@@ -62,7 +63,7 @@ def run(order: ReportOrder) -> None:
         }
     )
     figures = page.draw(layout.FIGURES)
-    samples = sorted({name for name, about in notes.items() if about["source"]["source"] == "sample"})
+    samples = sorted(name for name, about in notes.items() if is_sample(about))
     write_page(order, files, page.render(figures, tables, samples))
 
 
