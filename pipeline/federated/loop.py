@@ -12,7 +12,7 @@ from pipeline.federated.aggregate import aggregate
 from pipeline.federated.algorithm import Algorithm, Context, Owner, ServerState
 from pipeline.federated.callbacks import Callback
 from pipeline.federated.collector import TooFewUpdatesError, UpdateCollector
-from pipeline.federated.engine import Engine, Report
+from pipeline.federated.engine import Engine, Losses, Report
 from pipeline.federated.events import Event
 from pipeline.federated.figures import Figures
 from pipeline.federated.history import CLOCK, Round
@@ -135,15 +135,7 @@ def _one_round(
         trainer = engine.scored[name]
         report = answers.reports.get(trainer) if trainer in engine.trainers else _combined(answers.reports.values())
         sent_loss = losses[name].began if name in unknown else known.get(name)
-        row = Round(
-            seed,
-            number,
-            name,
-            local_validation_loss=losses[name].local,
-            server_validation_loss=losses[name].server,
-            sent_validation_loss=sent_loss,
-            figures={CLOCK: answers.clock} if answers.clock else {},
-        )
+        row = _row(seed, number, name, losses[name], sent_loss, answers.clock)
         rows.append(row if report is None else _with_training(row, report))
     least, stale = _improved(progress, rows, algorithm)
     after = Progress(
@@ -157,6 +149,19 @@ def _one_round(
         clock=answers.clock,
     )
     return after.with_figures(figures)
+
+
+def _row(seed: int, number: int, name: str, losses: Losses, sent_loss: float | None, clock: float) -> Round:
+    """A client's row of a round, without its training."""
+    return Round(
+        seed,
+        number,
+        name,
+        local_validation_loss=losses.local,
+        server_validation_loss=losses.server,
+        sent_validation_loss=sent_loss,
+        figures={CLOCK: clock} if clock else {},
+    )
 
 
 def _renewed(

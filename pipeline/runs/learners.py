@@ -132,7 +132,6 @@ def in_process(training: Training, manifest: Manifest, index: Index, key: str) -
     """Open all clients in this process, with the training's simulated faults if it has any."""
 
     def open_(advance: Callable[[int], None], algorithm: Algorithm, private: Private) -> Opened:
-
         begins, trained, evaluated = clients_of(training, manifest, index, advance, pooled=algorithm.pooled)
         if not private.states and (algorithm.stateful or set(evaluated) & set(trained)):
             private.states.update({name: ClientState(begins) for name in trained})
