@@ -90,7 +90,8 @@ class Params(CommonKnobs):
     `plan.checks` says how its parts must fit together.
 
     Attributes:
-        page: which tables and figures the experiment's page has.
+        page: which tables and figures the experiment's page has: main (runs by client), paper (the first paper's),
+            tasks (methods by data set), faults.
         paper: the file in the root's data/ with the paper's numbers.
         scale: a row of `scales`, or just a name if there are none.
         seeds: each run is trained once a seed, which draws examples, initial tensors and batches.
