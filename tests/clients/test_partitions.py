@@ -12,7 +12,7 @@ from conftest import make_example
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.clients import domains, kinds
+from pipeline.clients import kinds
 from pipeline.clients.manifest import Manifest, check, take_at_most, take_fraction
 from pipeline.clients.setting import Balanced, Counts, Domains, Iid, Setting, Share, Unit
 from pipeline.corpora.conversation import Conversation
@@ -72,7 +72,7 @@ def test_domains_scale_training_cap_validation_and_use_all_of_test(
     a: Sizes, b: Sizes, fraction: float, cap: int | None
 ) -> None:
     examples = corpus(A=a, B=b)
-    manifest = domains.of_domains(domains_of("A", "B", train_fraction=fraction, validation_examples=cap), examples, 1)
+    manifest = domains_of("A", "B", train_fraction=fraction, validation_examples=cap).draw(examples, 1, {})
     check(manifest, examples, "test")
     expected = {c: [max(1, round(fraction * n)), min(v, cap or v), t] for c, (n, v, t) in (("A", a), ("B", b))}
     assert sizes_of(manifest) == expected
@@ -83,7 +83,7 @@ def test_domains_scale_training_cap_validation_and_use_all_of_test(
 def test_a_client_can_have_a_share_of_its_own() -> None:
     own = Share(train_fraction=0.2, validation_examples=2, test_examples=3)
     setting = domains_of("A", "B", train_fraction=0.5, only={"B": own})
-    manifest = domains.of_domains(setting, corpus(A=(10, 4, 4), B=(10, 4, 4)), 1)
+    manifest = setting.draw(corpus(A=(10, 4, 4), B=(10, 4, 4)), 1, {})
     assert sizes_of(manifest) == {"A": [5, 4, 4], "B": [2, 2, 3]}
 
 
@@ -104,7 +104,7 @@ def test_a_sampled_client_has_the_weight_of_its_true_size(
 @given(SIZES, SIZES, st.integers(0, 5), st.sampled_from(["example", "meeting"]))
 def test_iid_deals_out_everything_once_and_evenly(a: Sizes, b: Sizes, seed: int, unit: Unit) -> None:
     examples = corpus(A=a, B=b)
-    manifest = domains.iid(iid_of("A", "B", unit=unit), examples, seed)
+    manifest = iid_of("A", "B", unit=unit).draw(examples, seed, {})
     assert sorted(i for own in manifest.values() for split in SPLITS for i in own[split]) == sorted(examples)
     for split in SPLITS:
         assert all(examples[i].split == split for client in PARTS for i in manifest[client][split])
@@ -115,7 +115,7 @@ def test_iid_deals_out_everything_once_and_evenly(a: Sizes, b: Sizes, seed: int,
 
 def test_iid_by_meeting_does_not_separate_a_meetings_examples() -> None:
     examples = {i: replace(e, meeting=f"m{n // 4}") for n, (i, e) in enumerate(corpus(A=(24, 0, 0)).items())}
-    manifest = domains.iid(iid_of("A", unit="meeting"), examples, 1)
+    manifest = iid_of("A", unit="meeting").draw(examples, 1, {})
     meetings = [{examples[i].meeting for i in manifest[client]["train"]} for client in PARTS]
     assert sorted(meeting for own in meetings for meeting in own) == [f"m{n}" for n in range(6)]
 
@@ -146,16 +146,14 @@ def test_balanced_with_too_few_examples_names_the_setting() -> None:
 def test_counts_are_fitted_to_clients_of_the_sample_alone(sample: str, counts: Sizes) -> None:
     """20, 1 and 9 are wanted. B has the fewest training examples, A the fewest test examples."""
     examples = {i: replace(e, corpus=e.domain) for i, e in corpus(A=(8, 2, 4), B=(5, 3, 6)).items()}
-    assert domains.fitted(balanced_of(["A", "B"], 20, 1, 9), examples, set(sample)) == balanced_of(["A", "B"], *counts)
-    shares = domains_of("A", train_fraction=0.5)
-    assert domains.fitted(shares, examples, set(sample)) is shares
+    assert balanced_of(["A", "B"], 20, 1, 9).fitted(examples, set(sample)) == balanced_of(["A", "B"], *counts)
 
 
 @pytest.mark.parametrize("corpora", [("qmsum", "qmsum"), ("qmsum", "ami")])
 def test_a_meeting_in_training_and_test_is_a_leak_also_across_clients_and_corpora(corpora: tuple[str, str]) -> None:
     """AMI's ES2004a is QMSum's."""
     examples = {i: replace(e, corpus=corpora[e.domain == "B"]) for i, e in corpus(A=(1, 1, 1), B=(1, 1, 1)).items()}
-    manifest = domains.of_domains(domains_of("A", "B"), examples, 1)
+    manifest = domains_of("A", "B").draw(examples, 1, {})
     check(manifest, examples, "manifest")
     (tested,) = manifest["B"]["test"]
     examples[tested] = replace(examples[tested], meeting=examples[manifest["A"]["train"][0]].meeting)
