@@ -78,9 +78,8 @@ class Archived:
         if mirror is None:
             archives = [(ball.fetched(downloads), ball.paths) for ball in self.tarballs]
         else:
-            archives = [
-                (mirror / self.mirrored, {ours: ours for ball in self.tarballs for ours in ball.paths.values()})
-            ]
+            ours = {path: path for ball in self.tarballs for path in ball.paths.values()}
+            archives = [(mirror / self.mirrored, ours)]
         for archive, _ in archives:
             with _opened(archive) as tar:
                 for member in tar:
@@ -122,7 +121,11 @@ def _renamed(paths: Mapping[str, str], member: tarfile.TarInfo, into: str) -> ta
     return None
 
 
+def files_of(folder: Path) -> dict[str, str]:
+    """Relative path -> sha256, of every file below a folder."""
+    return {str(path.relative_to(folder)): sha256_file(path) for path in sorted(folder.rglob("*")) if path.is_file()}
+
+
 def content_of(folder: Path) -> str:
     """One hash of all files below a folder."""
-    files = sorted(path for path in folder.rglob("*") if path.is_file())
-    return sha256_json([[str(path.relative_to(folder)), sha256_file(path)] for path in files])
+    return sha256_json(list(files_of(folder).items()))

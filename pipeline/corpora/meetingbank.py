@@ -14,27 +14,17 @@ from pathlib import Path
 from pipeline.corpora.conversation import Dialogue, Turn
 from pipeline.corpora.example import Split
 from pipeline.corpora.text import clean
-from pipeline.errors import QuorumError
 from pipeline.workspace.files import read_jsonl
 
 FILES: dict[Split, str] = {"train": "train", "val": "validation", "test": "test"}
-HOW_TO_GET = (
-    "download train.json, validation.json and test.json of MeetingBank "
-    "(https://huggingface.co/datasets/huuuyeah/meetingbank) into meetingbank/ of the mirror (QUORUM_MIRROR)"
-)
+REMEDY = "lay it into meetingbank/ of the mirror, and run `dvc repro`"
 
 
 def read(folder: Path) -> Iterator[Dialogue]:
     """The segments in three files of JSON lines."""
     for split, name in FILES.items():
-        path = min(folder.rglob(f"{name}.json*"), default=folder / f"{name}.json")
-        for number, row in enumerate(read_jsonl(path, HOW_TO_GET), 1):
-            try:
-                uid, transcript, summary = str(row["uid"]), clean(row["transcript"]), clean(row["summary"])
-            except (KeyError, TypeError) as error:
-                raise QuorumError(
-                    f"{path}: line {number}: not a segment of MeetingBank ({error!r}); {HOW_TO_GET}"
-                ) from None
+        for row in read_jsonl(min(folder.rglob(f"{name}.json*"), default=folder / f"{name}.json"), REMEDY):
+            uid, transcript, summary = str(row["uid"]), clean(row["transcript"]), clean(row["summary"])
             # City and date are the meeting; what follows is the item of its agenda.
             meeting = "_".join(uid.split("_")[:2])
             yield Dialogue(uid, split, meeting, (Turn("Speaker", transcript),) if transcript else (), summary)

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import csv
+import zipfile
+import zlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import get_args
 
 from pipeline.corpora import aeslc, elitr, hmnet, iob, meetingbank, newsgroups, samsum, squad
-from pipeline.corpora.conversation import Conversation, Dialogue, Notes
-from pipeline.corpora.options import Options
-from pipeline.corpora.qmsum import read_domains
+from pipeline.corpora.catalog import SOURCES, ByHand, Options
+from pipeline.corpora.conversation import Dialogue, Notes
+from pipeline.corpora.example import SPLITS, Example
+from pipeline.corpora.qmsum import DOMAINS, SpanEnd, own_folder, read_domains
 from pipeline.corpora.statistics import compared, counts, table
+from pipeline.errors import QuorumError
 from pipeline.workspace.record import Json
 
 DIALOGUES: dict[str, tuple[str, Callable[[Path], Iterator[Dialogue]]]] = {
@@ -23,19 +28,21 @@ DIALOGUES: dict[str, tuple[str, Callable[[Path], Iterator[Dialogue]]]] = {
 }
 """Corpus of conversations without queries -> its client in a federation by domain, and its reader."""
 CLIENT_OF = {corpus: client for corpus, (client, _) in DIALOGUES.items()}
-TEXTS: dict[str, Callable[[Path, Options], Sequence[Any]]] = {
+TEXTS: dict[str, Callable[[Path, Options], Sequence[Example]]] = {
     "20news": lambda folder, options: newsgroups.read(folder, options.headers),
     "uner": lambda folder, _: iob.read_uner(folder),
     "wnut": lambda folder, _: iob.read_wnut(folder),
     "squad": lambda folder, _: squad.read(folder),
 }
+DAMAGED = (OSError, EOFError, LookupError, ValueError, TypeError, zlib.error, zipfile.BadZipFile, csv.Error)
+"""What readers raise on files that are not as published."""
 
 
 @dataclass(frozen=True)
 class Read:
     """A source's examples, its statistics by split, and what its reader noted."""
 
-    examples: Sequence[Any]
+    examples: Sequence[Example]
     statistics: Sequence[Json]
     notes: Json = field(default_factory=dict)
 
@@ -46,28 +53,37 @@ def read_source(source: str, folder: Path, options: Options) -> Read:
     Raises:
         QuorumError: a file is missing or is not as published.
     """
+    published = SOURCES[source]
+    remedy = published.how_to_get if isinstance(published, ByHand) else f"run `dvc repro ingest@{source}`"
+    try:
+        found = _read(source, folder, options)
+    except DAMAGED as error:
+        reason = error if isinstance(error, OSError) else repr(error)  # which names the file
+        raise QuorumError(f"{folder}: is not as published ({reason}); {remedy}") from None
+    for split in SPLITS:
+        if not any(example.split == split for example in found.examples):
+            raise QuorumError(f"{folder}: holds no {split} example; {remedy}")
+    return found
+
+
+def _read(source: str, folder: Path, options: Options) -> Read:
     if source == "qmsum":
-        inclusive, exclusive = (read_domains(folder, options.own, end) for end in ("inclusive", "exclusive"))
-        examples, notes = exclusive if options.span_end == "exclusive" else inclusive
-        noted = {"meetings": _meetings(examples), "span_end": options.span_end, **asdict(notes)}
-        return Read(examples, compared(inclusive[0], exclusive[0]), noted)
-    if source in DIALOGUES:
-        notes, query = Notes(), options.query or ""
-        _, read = DIALOGUES[source]
-        examples = notes.untested(notes.usable(_queried(one, source, query) for one in read(folder)))
-        noted = {"meetings": _meetings(examples), "query": options.query, **asdict(notes)}
-        return Read(examples, table(examples), noted)
-    if source == "aeslc":
+        folders = {domain: folder / domain for domain in DOMAINS} | {
+            own: own_folder(folder, own) for own in options.own
+        }
+        inclusive, exclusive = (read_domains(folders, end) for end in get_args(SpanEnd))
+        meetings, notes = exclusive if options.span_end == "exclusive" else inclusive
+        statistics, about = compared(inclusive[0], exclusive[0]), {"span_end": options.span_end}
+    elif source in DIALOGUES:
+        notes, (client, read) = Notes(), DIALOGUES[source]
+        queried = (one.queried(source, client, options.query or "") for one in read(folder))
+        meetings = notes.untested(notes.usable(queried))
+        statistics, about = table(meetings), {"query": options.query}
+    elif source == "aeslc":
         emails, left_out = aeslc.read(folder)
         return Read(emails, counts(emails), {"left_out": left_out})
-    texts = TEXTS[source](folder, options)
-    return Read(texts, counts(texts))
-
-
-def _queried(one: Dialogue, corpus: str, query: str) -> Conversation:
-    identity, client = f"{corpus}/{one.name}", CLIENT_OF[corpus]
-    return Conversation(identity, corpus, client, one.split, one.meeting, query, one.turns, one.summary)
-
-
-def _meetings(examples: Sequence[Conversation]) -> int:
-    return len({example.meeting for example in examples})
+    else:
+        texts = TEXTS[source](folder, options)
+        return Read(texts, counts(texts))
+    names = {one.meeting for one in meetings}
+    return Read(meetings, statistics, {"meetings": len(names), **about, **asdict(notes)})

@@ -5,17 +5,17 @@ from __future__ import annotations
 import json
 from collections import Counter
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from conftest import MIRROR, needs_mirror
 
 from pipeline.corpora import listed, sources
 from pipeline.corpora.catalog import SOURCES
-from pipeline.corpora.conversation import Conversation, Notes, Turn
+from pipeline.corpora.conversation import Notes, Turn
 from pipeline.corpora.listed import Listed
 from pipeline.corpora.organisation import split_folder
-from pipeline.corpora.qmsum import DOMAINS, examples_of, parse_meeting, read_folder, span_turns
+from pipeline.corpora.qmsum import DOMAINS, SpanEnd, examples_of, parse_meeting, read_domains, span_turns
 from pipeline.corpora.statistics import COLUMNS, PAPER, compared
 from pipeline.corpora.text import clean
 from pipeline.errors import QuorumError
@@ -86,9 +86,9 @@ def test_what_is_mended_is_counted(tmp_path: Path) -> None:
     ]
     meeting = parse_meeting(write_meeting(tmp_path / "m.json", specific_query_list=queries))
     notes = Notes()
-    examples = examples_of(meeting, corpus="q", domain="d", split="train", span_end="inclusive", notes=notes)
+    examples = examples_of(meeting, "d", "train", "inclusive", notes)
     assert [len(e.turns) for e in examples] == [1, 0]
-    assert (notes.spans_past_end, notes.dropped_empty_target, notes.kept_without_turns) == (1, ["q/d/m/1"], ["q/d/m/2"])
+    assert (notes.spans_past_end, notes.dropped_empty_target, notes.kept_without_turns) == (1, ["d/d/m/1"], ["d/d/m/2"])
 
 
 def test_own_meetings_are_split_by_meeting_always_the_same_way(tmp_path: Path) -> None:
@@ -104,13 +104,13 @@ def test_own_meetings_are_split_by_meeting_always_the_same_way(tmp_path: Path) -
 
 
 def test_meetings_that_cannot_be_split_or_read_are_one_line(tmp_path: Path) -> None:
-    with pytest.raises(QuorumError, match="does not exist"):
+    with pytest.raises(QuorumError, match="is not a folder"):
         split_folder(tmp_path / "none", tmp_path / "a")
     broken = write_meeting(tmp_path / "train" / "m1.json")
     with pytest.raises(QuorumError, match="needs at least three"):
         split_folder(tmp_path / "train", tmp_path / "a")
     with pytest.raises(QuorumError, match="val: holds no meeting"):
-        read_folder(tmp_path, corpus="q", domain="d", span_end="inclusive", notes=Notes())
+        read_domains({"d": tmp_path}, "inclusive")
     broken.write_text('{"meeting_transcripts": [', encoding="utf-8")
     with pytest.raises(QuorumError, match=r"train/m1\.json: line 1: malformed JSON"):
         split_folder(tmp_path / "train", tmp_path / "a")
@@ -119,10 +119,8 @@ def test_meetings_that_cannot_be_split_or_read_are_one_line(tmp_path: Path) -> N
 def test_own_meetings_of_one_name_are_two_meetings(tmp_path: Path) -> None:
     """Else one of them in training and the other in test would look like a leak."""
     meeting = parse_meeting(write_meeting(tmp_path / "monday.json"))
-    of = [
-        examples_of(meeting, corpus=c, domain=c, split="train", span_end="inclusive", notes=Notes())[0].meeting
-        for c in ("Clinic", "Hospital", "qmsum")
-    ]
+    clients = ("Clinic", "Hospital", "Product")
+    of = [examples_of(meeting, client, "train", "inclusive", Notes())[0].meeting for client in clients]
     assert of == ["Clinic/monday", "Hospital/monday", "monday"]
 
 
@@ -223,12 +221,8 @@ def test_changed_files_of_a_corpus_without_a_pinned_commit_are_seen(
 def test_table_two_comes_out_of_the_real_files() -> None:
     """Counts under both readings; turns and speakers exactly, all nine of each, under the exclusive one."""
     assert MIRROR is not None
-    examples: dict[str, list[Conversation]] = {"inclusive": [], "exclusive": []}
-    for domain in DOMAINS:
-        for end, found in examples.items():
-            folder = MIRROR / "qmsum/data" / domain
-            found += read_folder(folder, corpus="q", domain=domain, span_end=end, notes=Notes())  # type: ignore[arg-type]
-    rows = compared(**examples)
+    folders = {domain: MIRROR / "qmsum/data" / domain for domain in DOMAINS}
+    rows = compared(*(read_domains(folders, end)[0] for end in get_args(SpanEnd)))
     assert len(rows) == 9
     for row in rows:
         paper = dict(zip(COLUMNS, PAPER[str(row["domain"]), str(row["split"])], strict=True))

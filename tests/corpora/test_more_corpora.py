@@ -14,43 +14,36 @@ import pytest
 from conftest import MIRROR, ROOT, needs_mirror
 
 from pipeline.clients.manifest import by_split, check
-from pipeline.corpora import elitr, hmnet, samsum, sources
+from pipeline.corpora import elitr, hmnet, sources
+from pipeline.corpora.catalog import Options
 from pipeline.corpora.conversation import Turn
 from pipeline.corpora.example import SPLITS
-from pipeline.corpora.options import Options
 from pipeline.corpora.readers import read_source
 from pipeline.corpora.text import joined
 from pipeline.errors import QuorumError
+from pipeline.workspace.files import write_bytes
 
 
 def samsum_zip(folder: Path, rows: list[tuple[str, str, str]]) -> Path:
     with zipfile.ZipFile(folder / "samsum.zip", "w") as archive:
         for name in ("train", "validation", "test"):
             stream = io.StringIO(newline="")
-            csv.writer(stream).writerows([("id", "dialogue", "summary"), *rows])
+            csv.writer(stream).writerows([("id", "dialogue", "summary"), *((f"{name}-{i}", *row) for i, *row in rows)])
             archive.writestr(f"samsum/{name}.csv", stream.getvalue())
             archive.writestr(f"__MACOSX/samsum/._{name}.csv", b"\x00\xff")
     return folder
 
 
 def test_a_dialogue_becomes_turns(tmp_path: Path) -> None:
-    """An empty dialogue is an example and counted; one without a summary is left out and counted. All are tested."""
+    """An empty dialogue is an example and counted; one without a summary is left out and counted, in each split."""
     rows = [("1", "Ann: Hi\nBen: Hello\nhow are you?", "They greet."), ("2", "", "Nothing."), ("3", "Ann: Hi", " ")]
     read = read_source("samsum", samsum_zip(tmp_path, rows), Options(query="Summarize."))
     first = read.examples[0]
-    assert (read.notes["meetings"], len(read.examples)) == (2, 2)
+    assert (read.notes["meetings"], len(read.examples)) == (6, 6)
     assert first.turns == (Turn("Ann", "Hi"), Turn("Ben", "Hello how are you?"))
-    assert (first.domain, first.split, first.query, first.target) == ("SAMSum", "test", "Summarize.", "They greet.")
-    assert read.notes["kept_without_turns"] == ["samsum/2"] * 3
-    assert read.notes["dropped_empty_target"] == ["samsum/3"] * 3
-
-
-@pytest.mark.parametrize("content", [None, b"PK"])
-def test_what_is_no_samsum_zip_is_one_line(content: bytes | None, tmp_path: Path) -> None:
-    if content:
-        (tmp_path / "samsum.zip").write_bytes(content)
-    with pytest.raises(QuorumError, match="not SAMSum's zip"):
-        list(samsum.read(tmp_path))
+    assert (first.domain, first.split, first.query, first.target) == ("SAMSum", "train", "Summarize.", "They greet.")
+    assert read.notes["kept_without_turns"] == [f"samsum/{split}-2" for split in ("train", "validation", "test")]
+    assert read.notes["dropped_empty_target"] == [f"samsum/{split}-3" for split in ("train", "validation", "test")]
 
 
 @pytest.mark.parametrize(
@@ -89,17 +82,6 @@ def test_roles_are_speakers(tmp_path: Path) -> None:
     assert (dialogues[0].meeting, dialogues[0].summary) == ("ES2004a", "The PM opened. All agreed.")
 
 
-@pytest.mark.parametrize(
-    "content", [b"no gzip", gzip.compress(b"{"), gzip.compress(b'{"id": 1}')], ids=["no gzip", "no JSON", "no meeting"]
-)
-def test_what_is_no_hmnet_file_is_one_line(tmp_path: Path, content: bytes) -> None:
-    folder = hmnet_folder(tmp_path, {})
-    for path in folder.rglob("*.gz"):
-        path.write_bytes(content)
-    with pytest.raises(QuorumError, match="restore the file as published"):
-        list(hmnet.read(folder))
-
-
 def test_elitr_utterances_and_minutes(tmp_path: Path) -> None:
     for split in ("train", "dev", "test"):
         meeting = tmp_path / split / f"meeting_en_{split}_001"
@@ -133,7 +115,7 @@ def test_a_meeting_whose_segments_lie_in_two_splits_is_tested_alone(tmp_path: Pa
     assert examples[0].turns == (Turn("Speaker", "Please read the title."),)
     assert read.notes["dropped_tested_meeting"] == ["meetingbank/C_mon_1", "meetingbank/C_mon_2"]
     by_id = {example.id: example for example in examples}
-    check({"MeetingBank": by_split(by_id, "MeetingBank")}, by_id, "manifest")
+    check({"MeetingBank": by_split(examples)}, by_id, "manifest")
 
 
 @pytest.mark.parametrize(("corpus", "where"), [("elitr", "hdl.handle.net"), ("meetingbank", "huggingface.co")])
@@ -143,8 +125,29 @@ def test_what_only_its_publisher_gives_says_how_to_get_it(
     monkeypatch.setenv("QUORUM_MIRROR", str(tmp_path))
     with pytest.raises(QuorumError, match=where):
         sources.choose(corpus, "auto")
-    with pytest.raises(QuorumError, match=where):
+
+
+@pytest.mark.parametrize(
+    ("corpus", "file", "content", "message"),
+    [
+        ("samsum", "samsum.zip", None, "samsum.zip.*; run `dvc repro ingest@samsum`"),
+        ("samsum", "samsum.zip", b"PK", "File is not a zip file"),
+        ("ami", "train/a.jsonl.gz", b"no gzip", "Not a gzipped file"),
+        ("ami", "train/a.jsonl.gz", gzip.compress(b'{"id": 1}'), "KeyError.'meeting'"),
+        ("ami", "other/a.jsonl.gz", b"", "holds no train example"),
+        ("elitr", "train/may/transcript.txt", b"\xff", "invalid start byte.*hdl.handle.net"),
+        ("meetingbank", "train.json", b"{}", "KeyError.'uid'.*huggingface.co"),
+        ("meetingbank", "train.json", b"{", r"train\.json: line 1: malformed JSON"),
+    ],
+)
+def test_a_file_that_is_not_as_published_is_one_line(
+    corpus: str, file: str, content: bytes | None, message: str, tmp_path: Path
+) -> None:
+    if content is not None:
+        write_bytes(tmp_path / file, content)
+    with pytest.raises(QuorumError, match=message) as caught:
         read_source(corpus, tmp_path, Options(query="q"))
+    assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize("corpus", ["qmsum", "samsum", "ami", "icsi"])
