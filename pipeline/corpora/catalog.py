@@ -8,7 +8,7 @@ from pydantic import Field
 
 from pipeline.corpora.archives import Archived, Tarball
 from pipeline.corpora.listed import Listed
-from pipeline.corpora.newsgroups import Headers
+from pipeline.corpora.published_labelled import Headers
 from pipeline.corpora.qmsum import SpanEnd
 from pipeline.workspace.record import Record
 

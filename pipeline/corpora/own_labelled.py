@@ -16,7 +16,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TypeVar
 
 from pydantic import TypeAdapter
 
@@ -27,8 +26,6 @@ from pipeline.corpora.people_files import check_columns, rows_of, text_of
 from pipeline.corpora.text import is_sound
 from pipeline.errors import QuorumError
 from pipeline.workspace.record import Json
-
-Filled = TypeVar("Filled", str, tuple[str, ...])
 
 
 def read(
@@ -86,7 +83,9 @@ def _objects(path: Path) -> Iterator[tuple[int, Json]]:
 
 def _text(cells: Json, column: str) -> str:
     text = "" if cells.get(column) is None else str(cells[column]).strip()
-    return _filled(column, text)
+    if not text:
+        raise ValueError(f"{column} is empty; fill it, or leave the row out")
+    return text
 
 
 def _line(cells: Json, column: str) -> str:
@@ -94,14 +93,8 @@ def _line(cells: Json, column: str) -> str:
 
 
 def _words(cells: Json, column: str) -> tuple[str, ...]:
-    value = cells.get(column) or ""
-    return _filled(column, tuple(map(str, value if isinstance(value, list) else str(value).split())))
-
-
-def _filled(column: str, value: Filled) -> Filled:
-    if not value:
-        raise ValueError(f"{column} is empty; fill it, or leave the row out")
-    return value
+    words = cells.get(column) or None
+    return tuple(map(str, words)) if isinstance(words, list) else tuple(_text({column: words}, column).split())
 
 
 def _tags(cells: Json, column: str) -> tuple[str, ...]:

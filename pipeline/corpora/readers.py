@@ -5,34 +5,26 @@ from __future__ import annotations
 import csv
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import get_args
 
-from pipeline.corpora import aeslc, elitr, hmnet, iob, meetingbank, newsgroups, samsum, squad
+from pipeline.corpora import published_labelled as published
 from pipeline.corpora.catalog import SOURCES, ByHand, Options
-from pipeline.corpora.conversation import Dialogue, Notes
+from pipeline.corpora.conversation import Notes
+from pipeline.corpora.dialogues import DIALOGUES
 from pipeline.corpora.example import SPLITS, Example
 from pipeline.corpora.qmsum import DOMAINS, SpanEnd, own_folder, read_domains
 from pipeline.corpora.statistics import compared, counts, table
 from pipeline.errors import QuorumError
 from pipeline.workspace.record import Json
 
-DIALOGUES: dict[str, tuple[str, Callable[[Path], Iterator[Dialogue]]]] = {
-    "samsum": ("SAMSum", samsum.read),
-    "ami": ("AMI", hmnet.read),
-    "icsi": ("ICSI", hmnet.read),
-    "elitr": ("ELITR", elitr.read),
-    "meetingbank": ("MeetingBank", meetingbank.read),
-}
-"""Corpus of conversations without queries -> its client in a federation by domain, and its reader."""
-CLIENT_OF = {corpus: client for corpus, (client, _) in DIALOGUES.items()}
 TEXTS: dict[str, Callable[[Path, Options], Sequence[Example]]] = {
-    "20news": lambda folder, options: newsgroups.read(folder, options.headers),
-    "uner": lambda folder, _: iob.read_uner(folder),
-    "wnut": lambda folder, _: iob.read_wnut(folder),
-    "squad": lambda folder, _: squad.read(folder),
+    "20news": lambda folder, options: published.newsgroups(folder, options.headers),
+    "uner": lambda folder, _: published.uner(folder),
+    "wnut": lambda folder, _: published.wnut(folder),
+    "squad": lambda folder, _: published.squad(folder),
 }
 DAMAGED = (OSError, EOFError, LookupError, ValueError, TypeError, zlib.error, zipfile.BadZipFile, csv.Error)
 """What readers raise on files that are not as published."""
@@ -53,8 +45,8 @@ def read_source(source: str, folder: Path, options: Options) -> Read:
     Raises:
         QuorumError: a file is missing or is not as published.
     """
-    published = SOURCES[source]
-    remedy = published.how_to_get if isinstance(published, ByHand) else f"run `dvc repro ingest@{source}`"
+    origin = SOURCES[source]
+    remedy = origin.how_to_get if isinstance(origin, ByHand) else f"run `dvc repro ingest@{source}`"
     try:
         found = _read(source, folder, options)
     except DAMAGED as error:
@@ -67,23 +59,22 @@ def read_source(source: str, folder: Path, options: Options) -> Read:
 
 
 def _read(source: str, folder: Path, options: Options) -> Read:
+    about: Json = {}
     if source == "qmsum":
-        folders = {domain: folder / domain for domain in DOMAINS} | {
-            own: own_folder(folder, own) for own in options.own
-        }
+        folders = {name: folder / name for name in DOMAINS} | {name: own_folder(folder, name) for name in options.own}
         inclusive, exclusive = (read_domains(folders, end) for end in get_args(SpanEnd))
         meetings, notes = exclusive if options.span_end == "exclusive" else inclusive
-        statistics, about = compared(inclusive[0], exclusive[0]), {"span_end": options.span_end}
+        statistics, about["span_end"] = compared(inclusive[0], exclusive[0]), options.span_end
     elif source in DIALOGUES:
         notes, (client, read) = Notes(), DIALOGUES[source]
         queried = (one.queried(source, client, options.query or "") for one in read(folder))
         meetings = notes.untested(notes.usable(queried))
-        statistics, about = table(meetings), {"query": options.query}
+        statistics, about["query"] = table(meetings), options.query
     elif source == "aeslc":
-        emails, left_out = aeslc.read(folder)
-        return Read(emails, counts(emails), {"left_out": left_out})
+        emails, about["left_out"] = published.aeslc(folder)
+        return Read(emails, counts(emails), about)
     else:
         texts = TEXTS[source](folder, options)
         return Read(texts, counts(texts))
-    names = {one.meeting for one in meetings}
-    return Read(meetings, statistics, {"meetings": len(names), **about, **asdict(notes)})
+    number = len({one.meeting for one in meetings})
+    return Read(meetings, statistics, {"meetings": number, **about, **asdict(notes)})

@@ -80,13 +80,6 @@ def test_domains_scale_training_cap_validation_and_use_all_of_test(
         assert all({(examples[i].domain, examples[i].split) for i in own} == {(client, s)} for s, own in splits.items())
 
 
-def test_a_client_can_have_a_share_of_its_own() -> None:
-    own = Share(train_fraction=0.2, validation_examples=2, test_examples=3)
-    setting = domains_of("A", "B", train_fraction=0.5, only={"B": own})
-    manifest = setting.draw(corpus(A=(10, 4, 4), B=(10, 4, 4)), 1, {})
-    assert sizes_of(manifest) == {"A": [5, 4, 4], "B": [2, 2, 3]}
-
-
 @pytest.mark.parametrize(
     ("fraction", "only", "weights"),
     [
@@ -120,10 +113,14 @@ def test_iid_by_meeting_does_not_separate_a_meetings_examples() -> None:
     assert sorted(meeting for own in meetings for meeting in own) == [f"m{n}" for n in range(6)]
 
 
+OWN = Share(train_fraction=0.2, validation_examples=2, test_examples=3)
+
+
 @pytest.mark.parametrize(
     ("setting", "sizes"),
     [
         (domains_of("A", "B", train_fraction=0.5), {"A": [15, 9, 9], "B": [20, 12, 12]}),
+        (domains_of("A", "B", train_fraction=0.5, only={"B": OWN}), {"A": [15, 9, 9], "B": [8, 2, 3]}),
         (iid_of("A"), {"First": [10, 3, 3], "Second": [10, 3, 3], "Third": [10, 3, 3]}),
         (balanced_of(["A", "B"], 20, 4, 5), {"A": [20, 4, 5], "B": [20, 4, 5]}),
     ],
@@ -135,11 +132,6 @@ def test_every_kind_draws_for_each_seed(setting: Setting, sizes: dict[str, list[
     first, again, other = (kinds.partition("x", setting, examples, seed) for seed in (1, 1, 2))
     assert first == again != other
     assert sizes_of(first) == sizes
-
-
-def test_balanced_with_too_few_examples_names_the_setting() -> None:
-    with pytest.raises(QuorumError, match=r"settings\.even: A has 3 train examples, not 20"):
-        kinds.partition("even", balanced_of(["A"], 20, 1, 1), corpus(A=(3, 1, 1)), 1)
 
 
 @pytest.mark.parametrize(("sample", "counts"), [("AB", (5, 1, 4)), ("A", (8, 1, 4)), ("", (20, 1, 9))])
@@ -193,13 +185,14 @@ def test_the_stage_uses_what_the_sample_has_and_says_so(stage: Stage, capsys: py
 @pytest.mark.parametrize(
     ("setting", "a", "batch", "message"),
     [
+        (balanced_of(["A"], 20, 1, 1), (3, 1, 1), 0, r"settings\.s: A has 3 train examples, not 20"),
         (domains_of("A"), (3, 1, 0), 0, "client A has no test examples"),
         # A third of 30 examples in batches of 4: 10 are 4 and 6, two steps; all 30 would be seven.
         (domains_of("A", train_fraction=0.334), (30, 2, 2), 4, "settings.s: client A has 10 .*, so 2 steps"),
         # A tenth of B's 40 examples is one batch of 4.
         (domains_of("A", "B", only={"B": Share(train_fraction=0.1)}), (40, 2, 2), 4, "client B has 4 .*, so 1 steps"),
     ],
-    ids=["no test", "a fraction with too few steps", "a client's own share with too few steps"],
+    ids=["too few", "no test", "a fraction with too few steps", "a client's own share with too few steps"],
 )
 def test_the_stage_refuses_and_writes_nothing(
     setting: Setting, a: Sizes, batch: int, message: str, stage: Stage

@@ -108,16 +108,11 @@ def test_a_partition_of_other_data_is_refused(path: Path) -> None:
         from_file(path, "other")
 
 
-def given_file(folder: Path, content: str) -> list[str]:
-    """The clients of a partition in FedNLP's form, which has no hash."""
-    (folder / "p.json").write_text(content)
-    return list(from_file(folder / "p.json"))
-
-
-def test_a_partition_in_fednlps_form_needs_no_hash(tmp_path: Path) -> None:
+def test_a_partition_in_fednlps_form_needs_no_hash(path: Path) -> None:
     ids = [i for i in texts() if "train" in i]
     data = {"0": {"train": ids[:5], "test": []}, "1": {"train": ids[5:], "test": []}}
-    assert given_file(tmp_path, json.dumps({"uniform": {"n_clients": 2, "partition_data": data}})) == ["0", "1", SERVER]
+    path.write_text(json.dumps({"uniform": {"n_clients": 2, "partition_data": data}}))
+    assert list(from_file(path)) == ["0", "1", SERVER]
 
 
 @pytest.mark.parametrize(
@@ -131,9 +126,10 @@ def test_a_partition_in_fednlps_form_needs_no_hash(tmp_path: Path) -> None:
         ('{"p": {"partition_data": {"0": {"train": ["ann/train/0", "ann/train/0"]}}}}', "to two clients"),
     ],
 )
-def test_a_file_that_is_no_partition_is_one_line(content: str, message: str, tmp_path: Path) -> None:
-    with pytest.raises(QuorumError, match=rf"p\.json: .*{message}"):
-        given_file(tmp_path, content)
+def test_a_file_that_is_no_partition_is_one_line(content: str, message: str, path: Path) -> None:
+    path.write_text(content)
+    with pytest.raises(QuorumError, match=rf"\.json: .*{message}"):
+        from_file(path)
 
 
 def test_alpha_needs_labels_to_skew() -> None:

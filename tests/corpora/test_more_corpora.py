@@ -14,9 +14,10 @@ import pytest
 from conftest import MIRROR, ROOT, needs_mirror
 
 from pipeline.clients.manifest import by_split, check
-from pipeline.corpora import elitr, hmnet, sources
+from pipeline.corpora import sources
 from pipeline.corpora.catalog import Options
 from pipeline.corpora.conversation import Turn
+from pipeline.corpora.dialogues import elitr, hmnet
 from pipeline.corpora.example import SPLITS
 from pipeline.corpora.readers import read_source
 from pipeline.corpora.text import joined
@@ -76,7 +77,7 @@ def test_roles_are_speakers(tmp_path: Path) -> None:
         "meeting": [turn("B", "PM", "Let 's start ."), turn("C", "Grad", "Yes ."), turn("D", "UI", "{laugh}")],
         "summary": ["The PM opened .", "All agreed ."],
     }
-    dialogues = list(hmnet.read(hmnet_folder(tmp_path, row)))
+    dialogues = list(hmnet(hmnet_folder(tmp_path, row)))
     assert [one.split for one in dialogues] == list(SPLITS)
     assert dialogues[0].turns == (Turn("Project Manager", "Let's start."), Turn("Grad C", "Yes."))
     assert (dialogues[0].meeting, dialogues[0].summary) == ("ES2004a", "The PM opened. All agreed.")
@@ -90,7 +91,7 @@ def test_elitr_utterances_and_minutes(tmp_path: Path) -> None:
         (meeting / "minutes_GENER_annot02.txt").write_text("- Other words\n")
         (meeting / "minutes_GENER_annot01.txt").write_text("* PERSON1 greets\n  - They begin.\n")
         (meeting / "minutes_ORIG.txt").write_text("agenda")
-    first, *others = elitr.read(tmp_path)
+    first, *others = elitr(tmp_path)
     assert len(others) == 2
     assert first.turns == (Turn("PERSON1", "Hi all. So let's go."), Turn("PERSON2", "Yes"))
     assert first.summary == "PERSON1 greets. They begin."

@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from pipeline.corpora import aeslc, iob, newsgroups, own_labelled, squad
+from pipeline.corpora import own_labelled
+from pipeline.corpora import published_labelled as published
 from pipeline.corpora.conversation import Conversation, Turn
 from pipeline.corpora.example import read_examples, write_examples
 from pipeline.corpora.labelled import Labelled, Question, Tagged, Titled
@@ -31,11 +32,11 @@ def lay(path: Path, content: str) -> Path:
 
 def test_a_post_is_its_subject_and_body_or_the_whole_file(tmp_path: Path) -> None:
     """Twenty of a group's 22 training posts are its development set."""
-    for split, name in newsgroups.FOLDERS.items():
+    for split, name in published.POSTS.items():
         for number in range(22 if split == "train" else 2):
             lay(tmp_path / "data" / name / "rec.autos" / str(number), POST)
-    found = newsgroups.read(tmp_path, "all")
-    (short, *_) = newsgroups.read(tmp_path, "subject")
+    found = published.newsgroups(tmp_path, "all")
+    (short, *_) = published.newsgroups(tmp_path, "subject")
     assert found[0].text.startswith("From: a@b.org Subject: Re: RE: Brakes squeak Lines: 2 Mine do, too.")
     assert short.text == "Re: RE: Brakes squeak Mine do, too."
     assert (short.group, short.label) == ("rec.autos/brakes squeak", "rec.autos")
@@ -45,27 +46,27 @@ def test_a_post_is_its_subject_and_body_or_the_whole_file(tmp_path: Path) -> Non
 def test_a_sentence_knows_its_domain_and_its_document(tmp_path: Path) -> None:
     """Types that only the training file's first version has become O."""
     rows = "1\tIn\tO\t-\t-\n2\tNew\tB-LOC\t-\t-\n3\tYork\tI-LOC\t-\t-\n4\tRed\tB-OTH\t-\t-\n5\tx\tB-O\t-\t-"
-    for name in iob.UNER.values():
+    for name in published.UNER.values():
         lay(tmp_path / name, f"# newdoc id = weblog-1\n# sent_id = weblog-1-01\n# text = x\n{rows}\n\n")
-    sentence = iob.read_uner(tmp_path)[0]
+    sentence = published.uner(tmp_path)[0]
     assert sentence.tags == ("O", "B-LOC", "I-LOC", "O", "O")
     assert (sentence.owner, sentence.group, sentence.label) == ("weblog", "weblog-1", "LOC")
 
 
 def test_wnut_sentences_are_separated_by_empty_lines(tmp_path: Path) -> None:
     """A label is the set of a sentence's types."""
-    for name in iob.WNUT.values():
+    for name in published.WNUT.values():
         lay(tmp_path / name, "a\tB-b\nb\tB-a\nc\tI-a\n\t\nd\tO\n")
-    found = iob.read_wnut(tmp_path)[:2]
+    found = published.wnut(tmp_path)[:2]
     assert [(text.words, text.label) for text in found] == [(("a", "b", "c"), "a_b"), (("d",), "NULL")]
 
 
 def test_a_question_belongs_to_its_article_and_paragraph(tmp_path: Path) -> None:
     asked = {"id": "q1", "question": " Which? ", "answers": [{"text": "Paris", "answer_start": 3}]}
     paragraphs = [{"context": "In Paris.", "qas": [asked]}]
-    for name in squad.FILES.values():
+    for name in published.SQUAD.values():
         lay(tmp_path / name, json.dumps({"data": [{"title": "France", "paragraphs": paragraphs}]}))
-    first = squad.read(tmp_path)[0]
+    first = published.squad(tmp_path)[0]
     assert (first.owner, first.group) == ("France", "France/0")
     assert (first.question, first.answers) == ("Which?", (("Paris", 3),))
 
@@ -76,7 +77,7 @@ def test_an_email_that_recurs_in_the_test_set_does_not_train(tmp_path: Path) -> 
     lay(here / "train" / "kean-s_in_2.subject", "Other words.\n\n@subject\nWords")
     lay(here / "dev" / "kean-s_in_3.subject", "Dev.\n\n@subject\nD\n\n@ann0\nd one\n\n@ann1\nd two")
     lay(here / "test" / "lay-k_in_1.subject", "see you at TEN.\n\n@subject\nLunch then")
-    found, left_out = aeslc.read(tmp_path)
+    found, left_out = published.aeslc(tmp_path)
     assert [(email.id, email.owner) for email in found] == [
         ("aeslc/train/kean-s_in_2", "kean-s"),
         ("aeslc/val/kean-s_in_3", "kean-s"),

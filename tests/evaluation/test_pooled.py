@@ -98,17 +98,13 @@ def test_a_text_that_a_seed_lacks_costs_nothing() -> None:
     assert with_interval({1: rows(100.0), 2: rows(100.0, 50.0)}, SCORE, 100).value == 87.5
 
 
-def test_the_worst_tenth_of_twenty_are_two() -> None:
-    assert worst_tenth([float(i) for i in range(20)]) == 0.5
-    assert worst_tenth([3.0, 1.0]) == 1.0
-
-
-def test_roughness_looks_at_the_last_half() -> None:
-    """The last half is 1 → 3 → 1: its changes are +2 and −2, whose standard deviation is 2."""
+def test_figures_of_lists_by_hand() -> None:
+    """Two of twenty are a tenth, one of two at least. Of the last half, 1 → 3 → 1, the changes deviate by 2."""
+    assert (worst_tenth([float(i) for i in range(20)]), worst_tenth([3.0, 1.0])) == (0.5, 1.0)
     assert roughness([9.0, 0.0, 9.0, 1.0, 3.0, 1.0]) == 2.0
 
 
-def test_divergence_of_nothing_in_common_is_one_bit() -> None:
-    """(1, 0) and (0, 1): 1 bit. (.5, .5) and (1, 0): H(.75, .25) = .8113, less the mean of 1 and 0: .3113."""
-    assert divergences({"a": {"x": 1}, "b": {"y": 1}})[0, 1] == 1.0
-    assert divergences({"a": {"x": 1, "y": 1}, "b": {"x": 2}})[0, 1] == pytest.approx(0.3113, abs=1e-4)
+def test_the_clients_that_lie_farthest_apart_come_first() -> None:
+    """b shares nothing with the others, a bit each; a and c are (.5, .5) and (1, 0): .3113 apart."""
+    found = divergences({"a": {"x": 1, "y": 1}, "b": {"z": 4}, "c": {"x": 2}, "none": {}})
+    assert found == pytest.approx(np.array([[0, 1, 1], [1, 0, 0.3113], [1, 0.3113, 0]]), abs=1e-4)
