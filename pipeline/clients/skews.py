@@ -94,7 +94,6 @@ class Natural(OfData):
             QuorumError: there are too few, or one has a name that no client can have.
         """
         owners = {i: groups.get(one.owner, "") if self.silos else one.owner for i, one in examples.items()}
-        # While tuning, no text is tested.
         largest = largest_owners(examples, owners, self.least, in_each_split=self.own)[: self.clients]
         if not largest or len(largest) < (self.clients or 1):
             raise QuorumError(

@@ -82,7 +82,7 @@ def largest_owners(
 ) -> list[str]:
     """The owners with at least `least` training texts, and, if it must be, some of each split: the largest first."""
     sizes = Counter((owner_of[identity], text.split) for identity, text in texts.items())
-    there = {split for _, split in sizes} if in_each_split else ()
+    there = {split for _, split in sizes} if in_each_split else ()  # while tuning, no text is tested
     fit = {owner for owner, _ in sizes if owner and all(sizes[owner, split] for split in there)}
     largest = sorted(fit, key=lambda owner: (-sizes[owner, "train"], owner))
     return [owner for owner in largest if sizes[owner, "train"] >= least]

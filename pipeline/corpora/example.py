@@ -59,30 +59,22 @@ def write_examples(path: Path, examples: Iterable[Any]) -> None:
     write_jsonl(path, (asdict(example) for example in examples))
 
 
-def read_examples(path: Path, kind: type[Kind]) -> dict[str, Kind]:
-    """Read examples by id; `kind` is the dataclass of a line.
+def examples_of(data: Iterable[str], kind: type[Kind]) -> dict[str, Kind]:
+    """All examples of some data sets, by id; `kind` is the dataclass that their task reads.
 
     Raises:
-        QuorumError: the file is missing, or a line is no record of this kind.
+        QuorumError: one is not prepared, or a line is no record of this kind.
     """
     adapter, examples = TypeAdapter(kind), {}
-    for number, row in enumerate(read_jsonl(path), 1):
-        try:
-            example = adapter.validate_python(row)
-        except ValidationError as error:
-            wrong = f"no {kind.__name__} ({first_problem(error)})"
-            raise QuorumError(f"{path}: line {number}: {wrong}; run `dvc repro prepare`") from None
-        examples[example.id] = example
+    for path in map(layout.examples, data):
+        for number, row in enumerate(read_jsonl(path), 1):
+            try:
+                example = adapter.validate_python(row)
+            except ValidationError as error:
+                wrong = f"no {kind.__name__} ({first_problem(error)})"
+                raise QuorumError(f"{path}: line {number}: {wrong}; run `dvc repro prepare`") from None
+            examples[example.id] = example
     return examples
-
-
-def examples_of(data: Iterable[str], kind: type[Kind]) -> dict[str, Kind]:
-    """All examples of some data sets, by id; `kind` is the record that their task reads.
-
-    Raises:
-        QuorumError: one is not prepared.
-    """
-    return {identity: one for name in data for identity, one in read_examples(layout.examples(name), kind).items()}
 
 
 def is_sample(notes: Json) -> bool:

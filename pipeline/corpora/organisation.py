@@ -75,27 +75,27 @@ def check(folder: Path) -> list[Checked]:
         raise QuorumError(f"{folder}: is not a folder; give the one that holds the meetings")
     if splits := [folder / split for split in SPLITS if (folder / split).is_dir()]:
         return [one for split in splits for one in check(split)]
-    names = sorted(path.name for path in folder.iterdir() if path.is_file() and path.suffix.lower() in READERS)
-    paths = [folder / name for name in names if not name.endswith(SUMMARY)]
+    found = sorted(path for path in folder.iterdir() if path.is_file() and path.suffix.lower() in READERS)
+    paths = {path.name: path for path in found if not path.name.endswith(SUMMARY)}
     if not paths:
         raise QuorumError(f"{folder}: has no meeting; put {', '.join(READERS)} files there")
-    for first, second in pairwise(sorted(paths, key=lambda path: path.stem)):
+    for first, second in pairwise(sorted(paths.values(), key=lambda path: path.stem)):
         if first.stem == second.stem:
             raise QuorumError(f"{second}: {first.name} has the same name; remove or rename one of them")
     meetings: dict[str, Meeting] = {}
     faults: list[Checked] = []
-    for path in paths:
+    for name, path in paths.items():
         with _collecting(path, faults):
-            meetings[path.name] = _with_summary(path)
+            meetings[name] = _with_summary(path)
     for table in sorted(folder.glob("*.csv")):
         with _collecting(table, faults):
             for line, row in rows_of(table, COLUMNS, shorter=True):
                 with _collecting(table, faults):
-                    if folder / row["file"] not in paths:
+                    if row["file"] not in paths:
                         raise QuorumError(f"line {line}: this folder has no meeting {row['file']!r}")
                     if meeting := meetings.get(row["file"]):
                         meetings[row["file"]] = _with_query(meeting, row, line)
-    return [Checked(path, meetings[path.name]) for path in paths if path.name in meetings] + faults
+    return [Checked(path, meetings[name]) for name, path in paths.items() if name in meetings] + faults
 
 
 @contextmanager

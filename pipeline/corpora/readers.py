@@ -50,7 +50,7 @@ def read_source(source: str, folder: Path, options: Options) -> Read:
     try:
         found = _read(source, folder, options)
     except DAMAGED as error:
-        reason = error if isinstance(error, OSError) else repr(error)  # which names the file
+        reason = error if isinstance(error, OSError) else repr(error)  # the text of an OSError names the file
         raise QuorumError(f"{folder}: is not as published ({reason}); {remedy}") from None
     for split in SPLITS:
         if not any(example.split == split for example in found.examples):

@@ -60,16 +60,17 @@ def test_a_skew_by_cluster_deals_out_clusters() -> None:
     assert sorted(pure) == [1, 2] or pure == [1, 1]
 
 
-def test_natural_owners_are_judged_on_their_own_texts() -> None:
-    """cyd has no development text, so it is no client."""
-    manifest = drawn("natural", least=4)
-    found = {client: [len(own[split]) for split in SPLITS] for client, own in manifest.items()}
-    assert found == {"ann": [6, 1, 1], "bob": [4, 1, 1]}
-
-
-def test_the_largest_owners_are_taken_and_so_many_texts_of_each() -> None:
-    manifest = drawn("natural", clients=2, each=3, own=False)
-    assert {client: len(own["train"]) for client, own in manifest.items()} == {"ann": 3, "cyd": 3, SERVER: 0}
+@pytest.mark.parametrize(
+    ("fields", "sizes"),
+    [
+        ({"least": 4}, {"ann": [6, 1, 1], "bob": [4, 1, 1]}),  # cyd has no development text, so it is no client
+        ({"clients": 2, "each": 3, "own": False}, {"ann": [3, 0, 0], "cyd": [3, 0, 0], SERVER: [0, 2, 3]}),
+    ],
+    ids=["all, tested on their own texts", "so many texts of each of the largest"],
+)
+def test_natural_clients_are_owners(fields: dict[str, int], sizes: dict[str, list[int]]) -> None:
+    manifest = drawn("natural", **fields)
+    assert {client: [len(own[split]) for split in SPLITS] for client, own in manifest.items()} == sizes
 
 
 @pytest.mark.parametrize(

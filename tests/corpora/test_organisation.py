@@ -9,6 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from pipeline.__main__ import app
+from pipeline.corpora.archives import content_of
 from pipeline.corpora.conversation import Turn
 from pipeline.corpora.organisation import check, meetings_of, split_folder
 from pipeline.corpora.qmsum import parse_meeting
@@ -98,12 +99,15 @@ def test_a_fault_of_any_file_is_a_row_and_hides_no_other(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("roles", [False, True])
-def test_own_meetings_of_all_formats_are_split_and_written_in_qmsums_schema(roles: bool, tmp_path: Path) -> None:
-    for number in range(4):
+def test_own_meetings_are_split_always_the_same_way_and_written_in_qmsums_schema(roles: bool, tmp_path: Path) -> None:
+    """Of 20 meetings 16 train, 2 validate and 2 test."""
+    for number in range(20):
         lay(tmp_path / "own", **{f"m{number}__txt": TALK, f"m{number}__summary__txt": "They stop."})
-    split_folder(tmp_path / "own", tmp_path / "raw", roles=roles)
+    for into in ("raw", "again"):
+        split_folder(tmp_path / "own", tmp_path / into, roles=roles)
     written = sorted((tmp_path / "raw").rglob("*.json"))
-    assert [path.parent.name for path in written] == ["test", "train", "train", "val"]
+    assert [path.parent.name for path in written] == ["test"] * 2 + ["train"] * 16 + ["val"] * 2
+    assert content_of(tmp_path / "raw") == content_of(tmp_path / "again")
     meeting = meetings_of(tmp_path / "own")[tmp_path / "own" / f"{written[0].stem}.txt"]
     assert parse_meeting(written[0]) == (with_roles(meeting)[0] if roles else meeting)
 

@@ -14,11 +14,12 @@ import pytest
 from pipeline.corpora import own_labelled
 from pipeline.corpora import published_labelled as published
 from pipeline.corpora.conversation import Conversation, Turn
-from pipeline.corpora.example import read_examples, write_examples
+from pipeline.corpora.example import examples_of, write_examples
 from pipeline.corpora.labelled import Labelled, Question, Tagged, Titled
 from pipeline.errors import QuorumError
 from pipeline.tasks.classify import Classify
 from pipeline.tasks.tag import Tag
+from pipeline.workspace import layout
 from pipeline.workspace.files import write_jsonl
 
 POST = "From: a@b.org\nSubject: Re: RE: Brakes squeak\nLines: 2\n\nMine do,\ntoo.\n"
@@ -98,13 +99,16 @@ def test_an_email_that_recurs_in_the_test_set_does_not_train(tmp_path: Path) -> 
     ],
     ids=lambda text: type(text).__name__,
 )
-def test_a_record_is_read_back_as_it_was_written_and_another_line_is_named(text: Any, tmp_path: Path) -> None:
-    write_examples(tmp_path / "x.jsonl", [text])
-    assert read_examples(tmp_path / "x.jsonl", type(text)) == {"i": text}
+def test_a_record_is_read_back_as_it_was_written_and_another_line_is_named(
+    text: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_examples(layout.examples("x"), [text])
+    assert examples_of(["x"], type(text)) == {"i": text}
     for wrong in ({"id": "x"}, asdict(text) | {"more": 1}):
-        write_jsonl(tmp_path / "x.jsonl", [asdict(text), wrong])
+        write_jsonl(layout.examples("x"), [asdict(text), wrong])
         with pytest.raises(QuorumError, match=f"line 2: no {type(text).__name__}"):
-            read_examples(tmp_path / "x.jsonl", type(text))
+            examples_of(["x"], type(text))
 
 
 def test_own_rows_without_splits_are_split_by_group(tmp_path: Path) -> None:
