@@ -6,8 +6,7 @@ from dataclasses import dataclass
 
 from pydantic import Field
 
-from pipeline.corpora.archives import Archived, Tarball
-from pipeline.corpora.listed import Listed
+from pipeline.corpora.published_files import Archived, Listed, Tarball
 from pipeline.corpora.published_labelled import Headers
 from pipeline.corpora.qmsum import SpanEnd
 from pipeline.workspace.record import Record

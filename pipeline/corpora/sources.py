@@ -9,9 +9,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Literal
 
-from pipeline.corpora.archives import files_of
 from pipeline.corpora.catalog import SOURCES, ByHand
-from pipeline.corpora.download import answers
+from pipeline.corpora.published_files import answers, files_of
 from pipeline.errors import QuorumError
 from pipeline.workspace.files import copy_tree, read_json, sha256_file
 from pipeline.workspace.layout import SAMPLE, downloads, mirror, source_record

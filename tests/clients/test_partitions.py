@@ -1,10 +1,9 @@
-"""Partitions of meetings: properties that hold for any corpus, and the stage that draws them."""
+"""Partitions of meetings: properties that hold for any corpus, and the checks of what is drawn."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,12 +15,10 @@ from pipeline.clients import kinds
 from pipeline.clients.manifest import Manifest, check, take_at_most, take_fraction
 from pipeline.clients.setting import Balanced, Counts, Domains, Iid, Setting, Share, Unit
 from pipeline.corpora.conversation import Conversation
-from pipeline.corpora.example import SPLITS, write_examples
+from pipeline.corpora.example import SPLITS
 from pipeline.errors import QuorumError
 from pipeline.plan.orders import PartitionOrder
-from pipeline.stages import partition as partition_stage
-from pipeline.workspace import layout
-from pipeline.workspace.files import read_json, write_json
+from pipeline.runs.partitioning import draw
 
 Sizes = tuple[int, int, int]
 IDS = st.lists(st.text("abcdef0123", min_size=1, max_size=6), unique=True, max_size=40)
@@ -153,33 +150,21 @@ def test_a_meeting_in_training_and_test_is_a_leak_also_across_clients_and_corpor
         check(manifest, examples, "manifest")
 
 
-Stage = Callable[..., Manifest]
-
-
-@pytest.fixture
-def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Stage:
-    """The stage `partition` for a setting `s` at seed 1."""
-    monkeypatch.chdir(tmp_path)
+def drawn(setting: Setting, examples: dict[str, Conversation], sample: Sequence[str] = (), batch: int = 0) -> Manifest:
+    """The checked partition of a setting `s` at seed 1."""
     fields: dict[str, Any] = {"code": {}, "task": "pipeline.tasks.summarize", "data": ["qmsum"], "seeds": [1]}
-
-    def run(setting: Setting, examples: dict[str, Conversation], source: str = "mirror", batch: int = 0) -> Manifest:
-        order = PartitionOrder(**fields, setting=setting, batch=(batch, 1) if batch else None)
-        write_json(layout.order("partition", "s"), order.model_dump(mode="json"))
-        write_examples(layout.examples("qmsum"), examples.values())
-        write_json(layout.notes("qmsum"), {"source": {"source": source}})
-        partition_stage.run("s")
-        manifest: Manifest = read_json(layout.partition("s", 1))["manifest"]
-        return manifest
-
-    return run
+    order = PartitionOrder(**fields, setting=setting, batch=(batch, 1) if batch else None)
+    return draw("s", order, examples, 1, sample).manifest
 
 
-def test_the_stage_uses_what_the_sample_has_and_says_so(stage: Stage, capsys: pytest.CaptureFixture[str]) -> None:
-    """Three training examples where twenty are wanted. A corpus that the order does not name is not read."""
-    layout.examples("samsum").parent.mkdir(parents=True)
-    layout.examples("samsum").write_text("no example")
-    assert sizes_of(stage(balanced_of(["A"], 20, 1, 1), corpus(A=(3, 1, 1)), "sample")) == {"A": [3, 1, 1]}
+def test_what_the_sample_has_is_used_and_a_small_client_trains_both_with_a_warning(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Three training examples where twenty are wanted."""
+    assert sizes_of(drawn(balanced_of(["A"], 20, 1, 1), corpus(A=(3, 1, 1)), ["qmsum"])) == {"A": [3, 1, 1]}
     assert "s: the sample has fewer examples than params.yaml needs: train=3 val=1 test=1" in capsys.readouterr().err
+    drawn(domains_of("A"), corpus(A=(3, 1, 1)), batch=16)
+    assert "client A has 3 training examples, so 1 steps a round, where 5 are wanted" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -194,16 +179,6 @@ def test_the_stage_uses_what_the_sample_has_and_says_so(stage: Stage, capsys: py
     ],
     ids=["too few", "no test", "a fraction with too few steps", "a client's own share with too few steps"],
 )
-def test_the_stage_refuses_and_writes_nothing(
-    setting: Setting, a: Sizes, batch: int, message: str, stage: Stage
-) -> None:
+def test_a_setting_that_does_not_fit_is_one_line(setting: Setting, a: Sizes, batch: int, message: str) -> None:
     with pytest.raises(QuorumError, match=message):
-        stage(setting, corpus(A=a, B=(40, 2, 2)), batch=batch)
-    assert not layout.partition("s", 1).exists()
-
-
-def test_a_client_that_is_too_small_itself_trains_with_a_warning(
-    stage: Stage, capsys: pytest.CaptureFixture[str]
-) -> None:
-    stage(domains_of("A"), corpus(A=(3, 1, 1)), batch=16)
-    assert "client A has 3 training examples, so 1 steps a round, where 5 are wanted" in capsys.readouterr().err
+        drawn(setting, corpus(A=a, B=(40, 2, 2)), batch=batch)

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from pipeline.corpora.archives import Archived, Tarball, content_of
+from pipeline.corpora.published_files import Archived, Tarball, content_of
 from pipeline.errors import QuorumError
 from pipeline.workspace.files import write_bytes
 
@@ -66,7 +66,11 @@ def test_tarballs_of_several_commits_give_what_the_mirror_does(
 
 @pytest.mark.parametrize(
     ("content", "message"),
-    [(None, "is missing from the mirror"), (b"no archive", "damaged"), ({"data/one.txt": b"2"}, "content .*… instead")],
+    [
+        (None, "is missing from the mirror"),
+        (b"no archive", "damaged"),
+        ({"data/one.txt": b"2"}, "checksum .*… instead"),
+    ],
 )
 def test_an_archive_that_cannot_be_used_is_named(
     content: Any, message: str, published: Archived, tmp_path: Path

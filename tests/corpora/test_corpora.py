@@ -9,11 +9,11 @@ from typing import Any, get_args
 import pytest
 from conftest import MIRROR, needs_mirror
 
-from pipeline.corpora import listed, sources
+from pipeline.corpora import published_files, sources
 from pipeline.corpora.catalog import SOURCES
 from pipeline.corpora.conversation import Notes, Turn
-from pipeline.corpora.listed import Listed
 from pipeline.corpora.organisation import split_folder
+from pipeline.corpora.published_files import Listed
 from pipeline.corpora.qmsum import DOMAINS, SpanEnd, examples_of, parse_meeting, read_domains, span_turns
 from pipeline.corpora.statistics import COLUMNS, PAPER, compared
 from pipeline.corpora.text import clean
@@ -99,7 +99,7 @@ def small_mirror(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         write_json(tmp_path / "qmsum" / name, name)
     lines = [f"{sha256_file(tmp_path / 'qmsum' / name)}  {name}\n" for name in NAMES]
     (tmp_path / "qmsum.sha256").write_text("".join(lines))
-    monkeypatch.setattr(listed, "CHECKSUMS", tmp_path)
+    monkeypatch.setattr(published_files, "CHECKSUMS", tmp_path)
     monkeypatch.setenv("QUORUM_MIRROR", str(tmp_path))
     return tmp_path
 

@@ -9,9 +9,9 @@ import pytest
 from typer.testing import CliRunner
 
 from pipeline.__main__ import app
-from pipeline.corpora.archives import content_of
 from pipeline.corpora.conversation import Turn
 from pipeline.corpora.organisation import check, meetings_of, split_folder
+from pipeline.corpora.published_files import content_of
 from pipeline.corpora.qmsum import parse_meeting
 from pipeline.corpora.roles import with_roles
 from pipeline.errors import QuorumError

@@ -1,12 +1,17 @@
-"""Data sets in archives: a mirror's `.tar.xz`, or the tarballs of pinned commits.
+"""Files as published: one by one, each with a checksum, or in archives; from a mirror or from their pinned commits.
 
-Two archives of the same files differ in their bytes, so the files are checked: one hash of their paths and hashes.
+An archive is a mirror's `.tar.xz`, or the tarballs of pinned commits. Two archives of the same files differ in their
+bytes, so the files are checked: one hash of their paths and hashes.
 """
 
 from __future__ import annotations
 
+import http.client
 import lzma
+import shutil
 import tarfile
+import urllib.error
+import urllib.request
 import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -14,10 +19,90 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from pipeline.corpora.download import download
 from pipeline.errors import QuorumError
-from pipeline.workspace.files import sha256_file, sha256_json
-from pipeline.workspace.progress import say
+from pipeline.workspace.files import replacing, sha256_file, sha256_json, write_bytes
+from pipeline.workspace.layout import CHECKSUMS
+from pipeline.workspace.progress import progress, say
+
+DOWNLOAD_SECONDS, PROBE_SECONDS = 60, 20
+
+
+def answers(address: str) -> bool:
+    """Whether an address serves anything."""
+    try:
+        with urllib.request.urlopen(urllib.request.Request(address, method="HEAD"), timeout=PROBE_SECONDS):
+            return True
+    except (OSError, ValueError, http.client.HTTPException):
+        return False
+
+
+def download(address: str, path: Path) -> None:
+    """Write what an address serves to a file.
+
+    Raises:
+        QuorumError: it serves nothing.
+    """
+    try:
+        with urllib.request.urlopen(address, timeout=DOWNLOAD_SECONDS) as answer:
+            write_bytes(path, answer.read())
+    except (urllib.error.URLError, http.client.HTTPException, TimeoutError, ConnectionError) as error:
+        raise QuorumError(
+            f"{address}: could not be fetched ({getattr(error, 'reason', error)}); check the network, or set "
+            "data_source: mirror or sample"
+        ) from None
+
+
+def _check(path: Path, found: str, published: str, commit: str) -> None:
+    if found != published:
+        raise QuorumError(
+            f"{path}: checksum {found[:12]}… instead of {published[:12]}… (truncated or altered); restore it as "
+            f"published at commit {commit}"
+        )
+
+
+@dataclass(frozen=True)
+class Listed:
+    """A corpus of which `data/checksums/<name>.sha256` lists every file of the pinned commit.
+
+    `mirrored` is its folder in the mirror. `upstream` begins a file's address, and its path in the list ends it.
+    `strip` is the beginning of the paths that is removed in data/raw.
+    """
+
+    name: str
+    mirrored: str
+    commit: str
+    upstream: str
+    strip: str = ""
+    how_to_get = "set QUORUM_MIRROR, or check the network"
+
+    @property
+    def address(self) -> str:
+        return self.upstream + next(iter(self.checksums()))
+
+    def checksums(self) -> dict[str, str]:
+        """Relative path (`data/Academic/train/X.json`) -> sha256."""
+        lines = (CHECKSUMS / f"{self.name}.sha256").read_text(encoding="utf-8").splitlines()
+        return {path: digest for digest, path in (line.split("  ", 1) for line in lines)}
+
+    def fetch(self, mirror: Path | None, downloads: Path, into: Path) -> None:
+        """Copy the files from the mirror, or else from upstream; a file that is downloaded already is used again.
+
+        Raises:
+            QuorumError: upstream is out of reach, or a file is missing, truncated or altered.
+        """
+        source, folder = ("upstream", downloads) if mirror is None else ("mirror", mirror / self.mirrored)
+        listed = self.checksums()
+        with progress(f"ingest {self.name} from {source}", len(listed)) as advance:
+            for path, digest in listed.items():
+                origin = folder / path
+                if mirror is None and not (origin.is_file() and sha256_file(origin) == digest):
+                    download(self.upstream + path, origin)
+                if not origin.is_file():
+                    raise QuorumError(f"{origin}: is missing from the mirror; restore it, or set data_source: upstream")
+                _check(origin, sha256_file(origin), digest, self.commit)
+                with replacing(into / path.removeprefix(self.strip)) as temporary:
+                    shutil.copyfile(origin, temporary)
+                advance(1)
 
 
 @dataclass(frozen=True)
@@ -89,11 +174,7 @@ class Archived:
         for archive, paths in archives:
             with _opened(archive) as tar:
                 tar.extractall(into, filter=partial(_renamed, paths))
-        if (found := content_of(into)) != self.content:
-            raise QuorumError(
-                f"{archives[-1][0]}: content {found[:12]}… instead of {self.content[:12]}… (truncated or altered); "
-                f"restore it as published at commit {self.commit}"
-            )
+        _check(archives[-1][0], content_of(into), self.content, self.commit)
 
 
 @contextmanager
