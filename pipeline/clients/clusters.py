@@ -22,7 +22,7 @@ def clusters(train: Vectors, others: Vectors, seed: int, count: int = CLUSTERS) 
     Raises:
         QuorumError: there are fewer training texts than clusters.
     """
-    return _clustered(train, others, seed, count, "training texts", "clusters")
+    return _clustered(train, others, seed, count)
 
 
 def silos(
@@ -37,7 +37,7 @@ def silos(
     """
     names, theirs = sorted(set(owners)), sorted(set(their_owners) - set(owners))
     means, other_means = _means(train, owners, names), _means(others, their_owners, theirs)
-    mine, nearest = _clustered(means, other_means, seed, count, "owners", "silos")
+    mine, nearest = _clustered(means, other_means, seed, count)
     return dict(zip((*names, *theirs), (*mine, *nearest), strict=True))
 
 
@@ -47,11 +47,9 @@ def _means(vectors: Vectors, owners: list[str], names: list[str]) -> Vectors:
     return np.array([vectors[which == name].mean(0) for name in names])
 
 
-def _clustered(
-    train: Vectors, others: Vectors, seed: int, count: int, of: str, into: str
-) -> tuple[list[str], list[str]]:
+def _clustered(train: Vectors, others: Vectors, seed: int, count: int) -> tuple[list[str], list[str]]:
     if len(train) < count:
-        raise QuorumError(f"{len(train)} {of} cannot make {count} {into}; take more of them, or fewer {into}")
+        raise QuorumError(f"{len(train)} training texts or owners cannot make {count} clusters or silos; use more")
     found = KMeans(count, n_init=STARTS, random_state=seed).fit(train)
     nearest = found.predict(others) if len(others) else []
     width = len(str(count - 1))

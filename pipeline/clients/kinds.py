@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 from pydantic import Field
 
-from pipeline.clients import domains, skews
 from pipeline.clients.batches import LEAST_STEPS, short_rounds
 from pipeline.clients.folds import Fold, refolded
 from pipeline.clients.manifest import Manifest
@@ -18,17 +17,6 @@ from pipeline.errors import QuorumError
 from pipeline.workspace.record import Json
 
 AnySetting = Annotated[Domains | Iid | Balanced | Skewed | Natural | Given, Field(discriminator="kind")]
-BY_DOMAIN: dict[str, Callable[[Any, Mapping[str, Conversation], int], Manifest]] = {
-    "domains": domains.of_domains,
-    "iid": domains.iid,
-    "balanced": domains.balanced,
-}
-SKEWED: dict[str, Callable[[Any, Mapping[str, Any], int, Mapping[str, str]], Manifest]] = {
-    "skewed": skews.skewed,
-    "natural": skews.natural,
-    "given": skews.given,
-}
-"""Kinds whose clients divide one data set, of which the server may have the development and test sets."""
 
 
 def partition(
@@ -49,9 +37,7 @@ def partition(
         QuorumError: the setting needs more examples than there are, or a given partition is of other examples.
     """
     try:
-        if setting.kind in BY_DOMAIN:
-            return BY_DOMAIN[setting.kind](setting, refolded(examples, fold), seed)
-        return SKEWED[setting.kind](setting, examples, seed, groups or {})
+        return setting.draw(refolded(examples, fold), seed, groups or {})
     except QuorumError as error:
         raise QuorumError(f"params.yaml: settings.{name}: {error}") from None
 

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
 
-from pipeline.clients.setting import Share
-from pipeline.corpora.conversation import Conversation
-from pipeline.corpora.example import SPLITS, Split
+from pipeline.corpora.example import SPLITS, Example, Split
 from pipeline.corpora.hash_order import hash_order
 from pipeline.errors import QuorumError
 
@@ -16,23 +13,12 @@ RECORDINGS = ("qmsum", "ami", "icsi")
 """Corpora that share meetings: AMI's are QMSum's Product, ICSI's its Academic, under the same names."""
 
 
-def by_split(examples: Mapping[str, Conversation], domain: str) -> dict[Split, list[str]]:
-    """Split -> ids of a domain's examples, in the order of `examples`."""
+def by_split(examples: Iterable[Example]) -> dict[Split, list[str]]:
+    """Split -> ids of examples, in their order."""
     splits: dict[Split, list[str]] = {split: [] for split in SPLITS}
-    for identity, example in examples.items():
-        if example.domain == domain:
-            splits[example.split].append(identity)
+    for example in examples:
+        splits[example.split].append(example.id)
     return splits
-
-
-def scaled(splits: Mapping[Split, Sequence[str]], share: Share, seed: int) -> dict[Split, list[str]]:
-    """A share of a client's splits, drawn for each seed."""
-    salt = f"{seed}/"
-    return {
-        "train": take_fraction(splits["train"], share.train_fraction or 1.0, salt),
-        "val": take_at_most(splits["val"], share.validation_examples, salt),
-        "test": take_at_most(splits["test"], share.test_examples, salt),
-    }
 
 
 def take_fraction(ids: Sequence[str], fraction: float, salt: str = "") -> list[str]:
@@ -46,9 +32,7 @@ def take_at_most(ids: Sequence[str], count: int | None, salt: str = "") -> list[
     return [identity for identity in ids if identity in chosen]
 
 
-def check(
-    manifest: Manifest, examples: Mapping[str, Conversation], where: str, needed: Sequence[Split] = SPLITS
-) -> None:
+def check(manifest: Manifest, examples: Mapping[str, Example], where: str, needed: Sequence[Split] = SPLITS) -> None:
     """Check that every client has examples of each needed split, and that no meeting is in training and in a test.
 
     Raises:
@@ -63,7 +47,7 @@ def check(
         raise QuorumError(f"{where}: meeting {meeting} is {place}; remove it from one of them")
 
 
-def leaks(manifest: Manifest, examples: Mapping[str, Any]) -> dict[str, tuple[str, str]]:
+def leaks(manifest: Manifest, examples: Mapping[str, Example]) -> dict[str, tuple[str, str]]:
     """Find the groups that are in a test and in training: group -> (a client that tests it, one that trains on it)."""
 
     def of(split: Split) -> dict[tuple[str, str], str]:
@@ -73,6 +57,6 @@ def leaks(manifest: Manifest, examples: Mapping[str, Any]) -> dict[str, tuple[st
     return {group[1]: (client, trained[group]) for group, client in of("test").items() if group in trained}
 
 
-def _group(example: Any) -> tuple[str, str]:
+def _group(example: Example) -> tuple[str, str]:
     corpus = getattr(example, "corpus", "")
     return "recordings" if corpus in RECORDINGS else corpus, example.group

@@ -1,15 +1,24 @@
-"""A setting: who the clients are, and how many examples each of them has. One record a kind; see `clients.kinds`.
+"""Settings of meetings: who the clients are, and how many examples each of them has. One record a kind.
 
 The same records are in params.yaml and in the orders of partitions, where the scale's values replace what is None.
+Feng et al., Section V-B1, Fig. 6, is kind `iid`: the data of each domain is divided evenly, and each client gets one
+part of each. Section V-B2, Fig. 7, is kind `balanced`: 200 training, 40 validation and 40 test examples of each domain.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Collection, Mapping, Sequence
+from itertools import cycle
 from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
+from pipeline.clients.manifest import Manifest, by_split, take_at_most, take_fraction
+from pipeline.corpora.conversation import Conversation
+from pipeline.corpora.example import SPLITS, Example, Split
+from pipeline.corpora.hash_order import hash_order
+from pipeline.errors import QuorumError
 from pipeline.workspace.record import Record
 
 Unit = Literal["example", "meeting"]
@@ -32,6 +41,15 @@ class Share(Record):
     train_fraction: Fraction | None = None
     validation_examples: Count | None = None
     test_examples: Count | None = None
+
+    def of(self, splits: Mapping[Split, Sequence[str]], seed: int) -> dict[Split, list[str]]:
+        """A share of a client's splits, drawn for each seed."""
+        salt = f"{seed}/"
+        return {
+            "train": take_fraction(splits["train"], self.train_fraction or 1.0, salt),
+            "val": take_at_most(splits["val"], self.validation_examples, salt),
+            "test": take_at_most(splits["test"], self.test_examples, salt),
+        }
 
 
 class Counts(Record):
@@ -99,6 +117,10 @@ class Domains(Limited):
         others = {name: own for name, own in shares.items() if own and own != self.train_fraction}
         return {name: (self.train_fraction or 1.0) / own for name, own in others.items()}
 
+    def draw(self, examples: Mapping[str, Example], seed: int, groups: Mapping[str, str]) -> Manifest:
+        """A fraction of training, a limit on validation, all of test."""
+        return {client: self.share_of(client).of(_of_domain(examples, client), seed) for client in self.clients}
+
 
 class Iid(Limited):
     """Each domain in `of` is dealt out to the clients, one example or one meeting at a time."""
@@ -116,12 +138,64 @@ class Iid(Limited):
                 raise ValueError(f"clients: {name!r} is taken, or no name; use letters, digits, '_' and '-'")
         return self
 
+    def draw(self, examples: Mapping[str, Example], seed: int, groups: Mapping[str, str]) -> Manifest:
+        """Deal each split of each domain out to the clients, by example as in the paper, or by meeting.
+
+        Domains are scaled before they are dealt, so that the clients together have the examples of kind `domains`.
+        """
+        manifest: Manifest = {client: {split: [] for split in SPLITS} for client in self.clients}
+        share = Share(train_fraction=self.train_fraction, validation_examples=self.validation_examples)
+        # Every domain continues with the next client, or the first would get every domain's remainder.
+        turns = {split: cycle(self.clients) for split in SPLITS}
+        for domain in self.of:
+            for split, ids in share.of(_of_domain(examples, domain), seed).items():
+                units: dict[str, list[str]] = {}
+                for identity in ids:
+                    unit = identity if self.unit == "example" else examples[identity].group
+                    units.setdefault(unit, []).append(identity)
+                for unit in hash_order(list(units), salt=f"{seed}/{domain}/{split}/"):
+                    manifest[next(turns[split])][split] += units[unit]
+        return manifest
+
 
 class Balanced(Limited):
     """One client for each domain, all with the same number of examples."""
 
     kind: Literal["balanced"]
     counts: Counts
+
+    def draw(self, examples: Mapping[str, Example], seed: int, groups: Mapping[str, str]) -> Manifest:
+        """Draw `counts` examples of each split of each domain, within the corpus's splits.
+
+        Raises:
+            QuorumError: a domain has fewer examples than that.
+        """
+        manifest: Manifest = {client: {} for client in self.clients}
+        for client in self.clients:
+            for split, own in _of_domain(examples, client).items():
+                wanted = getattr(self.counts, split)
+                if len(own) < wanted:
+                    raise QuorumError(f"{client} has {len(own)} {split} examples, not {wanted}; lower its counts")
+                manifest[client][split] = take_at_most(own, wanted, salt=f"{seed}/")
+        return manifest
+
+    def fitted(self, examples: Mapping[str, Conversation], sample: Collection[str]) -> Balanced:
+        """With counts that the sample can give: the smallest number that any of its clients has of a split.
+
+        Counts are chosen for real corpora. A real client with fewer examples is a mistake in the counts.
+
+        Args:
+            sample: corpora that were not available, so that the sample is used instead of them.
+        """
+        made_up = {example.domain for example in examples.values() if example.corpus in sample}
+        own = [_of_domain(examples, client) for client in self.clients if client in made_up]
+        least = {split: min([getattr(self.counts, split), *(len(of[split]) for of in own)]) for split in SPLITS}
+        return self.model_copy(update={"counts": Counts(**least)})
+
+
+def _of_domain(examples: Mapping[str, Example], domain: str) -> dict[Split, list[str]]:
+    """Split -> ids of a domain's examples."""
+    return by_split(example for example in examples.values() if example.owner == domain)
 
 
 Setting = Annotated[Domains | Iid | Balanced, Field(discriminator="kind")]

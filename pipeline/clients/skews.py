@@ -5,15 +5,16 @@ Clients have training texts. The server has `val` and `test`, unless clients are
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Literal
 
 from pydantic import Field, model_validator
 
 from pipeline.clients import dirichlet, exchange
-from pipeline.clients.manifest import Manifest
+from pipeline.clients.manifest import Manifest, by_split
 from pipeline.clients.setting import Count, OfData, is_client_name
+from pipeline.clients.taking import largest_owners
 from pipeline.corpora.example import Example
 from pipeline.errors import QuorumError
 from pipeline.workspace.layout import OWN
@@ -54,6 +55,23 @@ class Skewed(OfData):
             raise ValueError("spread: leaves labels as they are, and alpha skews them; remove one")
         return self
 
+    def draw(self, examples: Mapping[str, Example], seed: int, groups: Mapping[str, str]) -> Manifest:
+        """Clients `client-00` and so on, with as many digits as the names need to sort in this order.
+
+        Raises:
+            QuorumError: there are too few texts, or alpha has no labels to skew.
+        """
+        ids = by_split(examples.values())["train"]
+        labels = [groups[i] if self.by == "cluster" else examples[i].label for i in ids]
+        if self.alpha is not None and len(set(labels)) < 2:
+            raise QuorumError(
+                f"alpha skews {self.by}s, and all texts have one; set by: cluster, or beta, or spread: true"
+            )
+        of: Json = {"alpha": self.alpha, "beta": self.beta, "least": self.least}
+        assigned = dirichlet.partition(ids, labels, self.clients, seed=seed, dataset=self.data_sets[0], **of)
+        width = len(str(self.clients - 1))
+        return with_server({f"client-{number:0{width}d}": own for number, own in enumerate(assigned)}, examples)
+
 
 class Natural(OfData):
     """Each client is an owner with at least `least` training texts, and with some development and test texts.
@@ -69,6 +87,32 @@ class Natural(OfData):
     own: bool = True
     silos: Count | None = None
 
+    def draw(self, examples: Mapping[str, Example], seed: int, groups: Mapping[str, str]) -> Manifest:
+        """Owners, or silos of owners, as clients.
+
+        Raises:
+            QuorumError: there are too few, or one has a name that no client can have.
+        """
+        owners = {i: groups.get(one.owner, "") if self.silos else one.owner for i, one in examples.items()}
+        largest = largest_owners(examples, owners, self.least, in_each_split=self.own)[: self.clients]
+        if not largest or len(largest) < (self.clients or 1):
+            raise QuorumError(
+                f"{len(largest)} owners have {self.least} training texts and some of each split, and "
+                f"{self.clients or 1} are wanted; lower clients or least"
+            )
+        _check_names(largest)
+        manifest: Manifest = {}
+        for owner in sorted(largest):
+            manifest[owner] = by_split(one for i, one in examples.items() if owners[i] == owner)
+            manifest[owner]["train"] = self._sampled(manifest[owner]["train"], seed, owner)
+        return manifest if self.own else with_server({o: own["train"] for o, own in manifest.items()}, examples)
+
+    def _sampled(self, ids: list[str], seed: int, owner: str) -> list[str]:
+        if self.each is None or self.each >= len(ids):
+            return ids
+        order = dirichlet.drawing(seed, self.data_sets[0], f"of {owner}", self.each, None).permutation(len(ids))
+        return [ids[i] for i in sorted(order[: self.each])]
+
 
 class Given(OfData):
     """A partition from a file, of this project or in FedNLP's form."""
@@ -81,55 +125,16 @@ class Given(OfData):
         check_own(self.file)
         return self
 
+    def draw(self, examples: Mapping[str, Example], seed: int, groups: Mapping[str, str]) -> Manifest:
+        """The file's clients that have texts.
 
-def skewed(skew: Skewed, texts: Mapping[str, Example], seed: int, clusters: Mapping[str, str]) -> Manifest:
-    """Clients `client-00` and so on, with as many digits as the names need to sort in this order."""
-    ids = ids_of(texts, "train")
-    labels = [clusters[i] if skew.by == "cluster" else texts[i].label for i in ids]
-    if skew.alpha is not None and len(set(labels)) < 2:
-        raise QuorumError(f"alpha skews {skew.by}s, and all texts have one; set by: cluster, or beta, or spread: true")
-    of: Json = {"seed": seed, "dataset": skew.data_sets[0], "alpha": skew.alpha, "beta": skew.beta, "least": skew.least}
-    assigned = dirichlet.partition(ids, labels, skew.clients, **of)
-    width = len(str(skew.clients - 1))
-    return with_server({f"client-{number:0{width}d}": own for number, own in enumerate(assigned)}, texts)
-
-
-def natural(skew: Natural, texts: Mapping[str, Example], seed: int, clusters: Mapping[str, str]) -> Manifest:
-    assigned: dict[str, dict[str, list[str]]] = {}
-    for identity, text in texts.items():
-        owner = clusters.get(text.owner, "") if skew.silos else text.owner
-        assigned.setdefault(owner, {}).setdefault(text.split, []).append(identity)
-    there = {text.split for text in texts.values()}  # while tuning, no text is tested
-    fit = {
-        owner: own
-        for owner, own in sorted(assigned.items())
-        if owner and len(own.get("train", ())) >= skew.least and (not skew.own or there <= set(own))
-    }
-    largest = sorted(fit, key=lambda owner: (-len(fit[owner]["train"]), owner))[: skew.clients]
-    if not largest or len(largest) < (skew.clients or 1):
-        raise QuorumError(
-            f"{len(largest)} owners have {skew.least} training texts and some of each split, and {skew.clients or 1} "
-            "are wanted; lower clients or least"
-        )
-    _check_names(largest)
-    taken = {owner: _sampled(fit[owner]["train"], skew, seed, owner) for owner in sorted(largest)}
-    if not skew.own:
-        return with_server(taken, texts)
-    return {o: {"train": own, "val": fit[o]["val"], "test": fit[o].get("test", [])} for o, own in taken.items()}
-
-
-def _sampled(ids: Sequence[str], skew: Natural, seed: int, owner: str) -> list[str]:
-    if skew.each is None or skew.each >= len(ids):
-        return list(ids)
-    order = dirichlet.drawing(seed, skew.data_sets[0], f"of {owner}", skew.each, None).permutation(len(ids))
-    return [ids[i] for i in sorted(order[: skew.each])]
-
-
-def given(skew: Given, texts: Mapping[str, Example], seed: int, clusters: Mapping[str, str]) -> Manifest:
-    there = {identity: texts[identity] for identity in ids_of(texts, "train")}
-    assigned = {client: own for client, own in exchange.read(skew.file, skew.data_sets[0], there).items() if own}
-    _check_names(assigned)
-    return with_server(assigned, texts)
+        Raises:
+            QuorumError: the file is no partition of these examples.
+        """
+        there = {identity: examples[identity] for identity in by_split(examples.values())["train"]}
+        assigned = {client: own for client, own in exchange.read(self.file, self.data_sets[0], there).items() if own}
+        _check_names(assigned)
+        return with_server(assigned, examples)
 
 
 def _check_names(clients: Iterable[str]) -> None:
@@ -139,13 +144,7 @@ def _check_names(clients: Iterable[str]) -> None:
             raise QuorumError(f"client {name!r}: is taken, or no name; use letters, digits, '_' and '-'")
 
 
-def ids_of(texts: Mapping[str, Example], split: str) -> list[str]:
-    """Ids of a split's texts, in the order of `texts`."""
-    return [identity for identity, text in texts.items() if text.split == split]
-
-
-def with_server(assigned: Mapping[str, list[str]], texts: Mapping[str, Example]) -> Manifest:
+def with_server(assigned: Mapping[str, list[str]], examples: Mapping[str, Example]) -> Manifest:
     """A manifest of clients with training texts only, and of the server with all other texts."""
     manifest: Manifest = {client: {"train": own, "val": [], "test": []} for client, own in assigned.items()}
-    manifest[SERVER] = {"train": [], "val": ids_of(texts, "val"), "test": ids_of(texts, "test")}
-    return manifest
+    return manifest | {SERVER: by_split(examples.values()) | {"train": []}}

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Literal, TypeVar
+from typing import Literal
 
 from pydantic import Field
 
 from pipeline.clients.setting import Count
-from pipeline.corpora.example import SPLITS, Example
+from pipeline.corpora.example import SPLITS, Example, Kind
 from pipeline.corpora.hash_order import hash_order
 from pipeline.errors import QuorumError
 from pipeline.workspace.record import Record
@@ -39,10 +39,7 @@ class Takes(Record):
     test: Take | None = Field(default_factory=Take)
 
 
-AnyText = TypeVar("AnyText", bound=Example)
-
-
-def taken(texts: Mapping[str, AnyText], takes: Takes, seed: int) -> dict[str, AnyText]:
+def taken(texts: Mapping[str, Kind], takes: Takes, seed: int) -> dict[str, Kind]:
     """The texts that a seed uses, by id, in the order of `texts`.
 
     Raises:
@@ -65,20 +62,24 @@ def taken(texts: Mapping[str, AnyText], takes: Takes, seed: int) -> dict[str, An
 def _of_split(own: Sequence[Example], texts: Mapping[str, Example], take: Take, salt: str) -> list[str]:
     """The first texts in hash order, and of each label or owner the first."""
     if take.largest is not None:
-        owners = _largest(texts, take.largest)
+        owner_of = {identity: text.owner for identity, text in texts.items()}
+        owners = largest_owners(texts, owner_of, 1, in_each_split=True)[: take.largest]
         own = [text for text in own if text.owner in owners]
     group_of = {text.id: getattr(text, take.by) for text in own}
-    order = hash_order(list(group_of), salt)
-    groups: dict[str, list[str]] = {}
-    for identity in order:
-        groups.setdefault(group_of[identity], []).append(identity)
-    chosen = {identity for group in groups.values() for identity in group[: take.each]}
-    return [identity for identity in order if identity in chosen][: take.count]
+    chosen, counts = [], Counter[str]()
+    for identity in hash_order(list(group_of), salt):
+        counts[group_of[identity]] += 1
+        if take.each is None or counts[group_of[identity]] <= take.each:
+            chosen.append(identity)
+    return chosen[: take.count]
 
 
-def _largest(texts: Mapping[str, Example], count: int) -> list[str]:
-    """The owners with the most training texts, among those with texts of each split."""
-    sizes = Counter((text.owner, text.split) for text in texts.values())
-    there = {split for _, split in sizes}
-    complete = {owner for owner, _ in sizes if all(sizes[owner, split] for split in there)}
-    return sorted(complete, key=lambda owner: (-sizes[owner, "train"], owner))[:count]
+def largest_owners(
+    texts: Mapping[str, Example], owner_of: Mapping[str, str], least: int, *, in_each_split: bool
+) -> list[str]:
+    """The owners with at least `least` training texts, and, if it must be, some of each split: the largest first."""
+    sizes = Counter((owner_of[identity], text.split) for identity, text in texts.items())
+    there = {split for _, split in sizes} if in_each_split else ()  # while tuning, no text is tested
+    fit = {owner for owner, _ in sizes if owner and all(sizes[owner, split] for split in there)}
+    largest = sorted(fit, key=lambda owner: (-sizes[owner, "train"], owner))
+    return [owner for owner in largest if sizes[owner, "train"] >= least]

@@ -1,12 +1,31 @@
-"""The published sources, and where each is in the mirror and upstream."""
+"""The published sources, where each is in the mirror and upstream, and how it is read."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pipeline.corpora import elitr, meetingbank
-from pipeline.corpora.archives import Archived, Tarball
-from pipeline.corpora.listed import Listed
+from pydantic import Field
+
+from pipeline.corpora.published_files import Archived, Listed, Tarball
+from pipeline.corpora.published_labelled import Headers
+from pipeline.corpora.qmsum import SpanEnd
+from pipeline.workspace.record import Record
+
+
+class Options(Record):
+    """How a source is read; each source uses those that it has.
+
+    Attributes:
+        span_end: of QMSum: whether a span includes its last turn.
+        own: of QMSum: the users' clients, whose meetings are read with it.
+        query: of a corpus without queries: the query of every example.
+        headers: of 20 Newsgroups: which headers are read.
+    """
+
+    span_end: SpanEnd | None = None
+    own: list[str] = Field(default_factory=list)
+    query: str | None = None
+    headers: Headers = "all"
 
 
 @dataclass(frozen=True)
@@ -31,8 +50,16 @@ SOURCES: dict[str, Listed | ByHand | Archived] = {
     "samsum": Listed("samsum", "samsum", "2f0667ae", f"{_RAW}/dfangkai/transformer/2f0667ae/data/"),
     "ami": Listed("ami", "hmnet", "416966c", _HMNET),
     "icsi": Listed("icsi", "hmnet", "416966c", _HMNET),
-    "elitr": ByHand("elitr", elitr.HOW_TO_GET),
-    "meetingbank": ByHand("meetingbank", meetingbank.HOW_TO_GET),
+    "elitr": ByHand(
+        "elitr",
+        "download the English part of the ELITR Minuting Corpus (http://hdl.handle.net/11234/1-4692) and lay its "
+        "folders train, dev and test into elitr/ of the mirror (QUORUM_MIRROR)",
+    ),
+    "meetingbank": ByHand(
+        "meetingbank",
+        "download train.json, validation.json and test.json of MeetingBank "
+        "(https://huggingface.co/datasets/huuuyeah/meetingbank) into meetingbank/ of the mirror (QUORUM_MIRROR)",
+    ),
     "20news": Archived(
         "nlp/20newsgroups.tar.xz",
         "c4633f5dcc06c1c9b9098a33304db5d91be8e7b59e00923e117888f6fa350d6b",

@@ -63,6 +63,11 @@ class Dialogue:
     turns: tuple[Turn, ...]
     summary: str
 
+    def queried(self, corpus: str, domain: str, query: str) -> Conversation:
+        """The example that asks for the summary."""
+        identity = f"{corpus}/{self.name}"
+        return Conversation(identity, corpus, domain, self.split, self.meeting, query, self.turns, self.summary)
+
 
 @dataclass
 class Notes:

@@ -1,26 +1,23 @@
-"""What every stage needs to know of an example, and its file: a record a line, of the kind that its task reads.
-
-Only the data sets that a plan names are read, and not those of other plans in the same folder.
-"""
+"""What every stage needs to know of an example, and its file: a record a line, of the kind that its task reads."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, Literal, Protocol, get_args
+from typing import Any, Literal, Protocol, TypeVar, get_args
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from pipeline.errors import QuorumError
 from pipeline.workspace import layout
 from pipeline.workspace.files import read_json, read_jsonl, write_jsonl
-from pipeline.workspace.record import Json
+from pipeline.workspace.record import Json, first_problem
 
 Split = Literal["train", "val", "test"]
 SPLITS: tuple[Split, ...] = get_args(Split)
-
-
+FOLDERS: dict[Split, str] = {"train": "train", "val": "dev", "test": "test"}
+"""Split -> its folder, in many corpora."""
 CLOSED = ConfigDict(extra="forbid")
 """Of a kind of record: a line with another field is none of its kind."""
 
@@ -54,44 +51,30 @@ class Example(Protocol):
     def text(self) -> str: ...
 
 
+Kind = TypeVar("Kind", bound=Example)
+
+
 def write_examples(path: Path, examples: Iterable[Any]) -> None:
     """Write dataclasses, one a line."""
     write_jsonl(path, (asdict(example) for example in examples))
 
 
-def read_examples(path: Path, kind: type[Any]) -> dict[str, Any]:
-    """Read examples by id.
-
-    Args:
-        kind: the dataclass of a line.
+def examples_of(data: Iterable[str], kind: type[Kind]) -> dict[str, Kind]:
+    """All examples of some data sets, by id; `kind` is the dataclass that their task reads.
 
     Raises:
-        QuorumError: the file is missing, or a line is no record of this kind.
+        QuorumError: one is not prepared, or a line is no record of this kind.
     """
-    adapter: TypeAdapter[Any] = TypeAdapter(kind)
-    examples: dict[str, Any] = {}
-    for number, row in enumerate(read_jsonl(path), 1):
-        try:
-            example = adapter.validate_python(row)
-        except ValidationError as error:
-            first = error.errors()[0]
-            what = f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
-            raise QuorumError(f"{path}: line {number}: no {kind.__name__} ({what}); run `dvc repro prepare`") from None
-        examples[example.id] = example
+    adapter, examples = TypeAdapter(kind), {}
+    for path in map(layout.examples, data):
+        for number, row in enumerate(read_jsonl(path), 1):
+            try:
+                example = adapter.validate_python(row)
+            except ValidationError as error:
+                wrong = f"no {kind.__name__} ({first_problem(error)})"
+                raise QuorumError(f"{path}: line {number}: {wrong}; run `dvc repro prepare`") from None
+            examples[example.id] = example
     return examples
-
-
-def examples_of(data: Iterable[str], kind: type[Any]) -> Json:
-    """All examples of some data sets, by id.
-
-    Args:
-        kind: the record that their task reads.
-
-    Raises:
-        QuorumError: one is not prepared.
-    """
-    files = [read_examples(layout.examples(name), kind) for name in data]
-    return {identity: example for examples in files for identity, example in examples.items()}
 
 
 def is_sample(notes: Json) -> bool:

@@ -24,7 +24,6 @@ from pipeline.corpora.transcripts import READERS, read_transcript
 from pipeline.errors import QuorumError
 from pipeline.workspace.files import write_json
 from pipeline.workspace.progress import say
-from pipeline.workspace.record import Json
 from pipeline.workspace.words import WHOLE
 
 SUMMARY = ".summary.txt"
@@ -56,11 +55,12 @@ def meetings_of(folder: Path) -> dict[Path, Meeting]:
     Raises:
         QuorumError: there is none, or a meeting or summary is malformed.
     """
-    found = check(folder)
-    for one in found:
+    meetings = {}
+    for one in check(folder):
         if one.meeting is None:
             raise QuorumError(f"{one.path}: {one.wrong}")
-    return {one.path: one.meeting for one in found if one.meeting is not None}
+        meetings[one.path] = one.meeting
+    return meetings
 
 
 def check(folder: Path) -> list[Checked]:
@@ -75,38 +75,27 @@ def check(folder: Path) -> list[Checked]:
         raise QuorumError(f"{folder}: is not a folder; give the one that holds the meetings")
     if splits := [folder / split for split in SPLITS if (folder / split).is_dir()]:
         return [one for split in splits for one in check(split)]
-    paths = _meeting_files(folder)
+    found = sorted(path for path in folder.iterdir() if path.is_file() and path.suffix.lower() in READERS)
+    paths = {path.name: path for path in found if not path.name.endswith(SUMMARY)}
+    if not paths:
+        raise QuorumError(f"{folder}: has no meeting; put {', '.join(READERS)} files there")
+    for first, second in pairwise(sorted(paths.values(), key=lambda path: path.stem)):
+        if first.stem == second.stem:
+            raise QuorumError(f"{second}: {first.name} has the same name; remove or rename one of them")
     meetings: dict[str, Meeting] = {}
     faults: list[Checked] = []
-    for path in paths:
+    for name, path in paths.items():
         with _collecting(path, faults):
-            meetings[path.name] = _with_summary(path)
-    names = {path.name for path in paths}
+            meetings[name] = _with_summary(path)
     for table in sorted(folder.glob("*.csv")):
         with _collecting(table, faults):
             for line, row in rows_of(table, COLUMNS, shorter=True):
                 with _collecting(table, faults):
-                    if row["file"] not in names:
+                    if row["file"] not in paths:
                         raise QuorumError(f"line {line}: this folder has no meeting {row['file']!r}")
                     if meeting := meetings.get(row["file"]):
                         meetings[row["file"]] = _with_query(meeting, row, line)
-    return [Checked(path, meetings[path.name]) for path in paths if path.name in meetings] + faults
-
-
-def _meeting_files(folder: Path) -> list[Path]:
-    """Files of meetings, by name.
-
-    Raises:
-        QuorumError: there is none, or two are one meeting's: they would have one name.
-    """
-    found = sorted(path for path in folder.iterdir() if path.is_file() and path.suffix.lower() in READERS)
-    paths = [path for path in found if not path.name.endswith(SUMMARY)]
-    if not paths:
-        raise QuorumError(f"{folder}: has no meeting; put {', '.join(READERS)} files there")
-    for first, second in pairwise(sorted(paths, key=lambda path: path.stem)):
-        if first.stem == second.stem:
-            raise QuorumError(f"{second}: {first.name} has the same name; remove or rename one of them")
-    return paths
+    return [Checked(path, meetings[name]) for name, path in paths.items() if name in meetings] + faults
 
 
 @contextmanager
@@ -164,33 +153,21 @@ def split_folder(folder: Path, into: Path, *, roles: bool = False) -> None:
     Raises:
         QuorumError: the folder is missing or has fewer than three meetings, or a file cannot be read.
     """
-    if not folder.is_dir():
-        raise QuorumError(f"params.yaml: own: folder {folder} does not exist; create it, or remove the client")
-    if given := [split for split in SPLITS if (folder / split).is_dir()]:
-        found = [(split, path, meeting) for split in given for path, meeting in meetings_of(folder / split).items()]
-    else:
-        meetings = meetings_of(folder)
-        if len(meetings) < 3:
-            kinds = ", ".join(f"*{ending}" for ending in READERS)
-            raise QuorumError(f"{folder}: holds {len(meetings)} meetings ({kinds}); a client needs at least three")
-        splits = tenths([path.name for path in meetings])
-        found = [(splits[path.name], path, meeting) for path, meeting in meetings.items()]
-    for split, path, meeting in found:
+    meetings = meetings_of(folder)
+    given = {path: path.parent.name for path in meetings if path.parent != folder}
+    if not given and len(meetings) < 3:
+        kinds = ", ".join(f"*{ending}" for ending in READERS)
+        raise QuorumError(f"{folder}: holds {len(meetings)} meetings ({kinds}); a client needs at least three")
+    by_name = tenths([path.name for path in meetings])
+    for path, meeting in meetings.items():
         if roles:
             from pipeline.corpora.roles import with_roles  # seconds, which others save
 
             meeting, missed = with_roles(meeting)
             if missed:
                 say(f"{path}: may still be names: {', '.join(missed)}")
-        write_json(into / split / f"{path.stem}.json", _to_json(meeting))
-
-
-def _to_json(meeting: Meeting) -> Json:
-    """A meeting in QMSum's schema."""
-    return {
-        "meeting_transcripts": [{"speaker": turn.speaker, "content": turn.text} for turn in meeting.turns],
-        "specific_query_list": [
-            {"query": one.query, "answer": one.answer, "relevant_text_span": [list(span) for span in one.spans]}
-            for one in meeting.queries
-        ],
-    }
+        content = {
+            "meeting_transcripts": [{"speaker": turn.speaker, "content": turn.text} for turn in meeting.turns],
+            "specific_query_list": [query.model_dump(by_alias=True) for query in meeting.queries],
+        }
+        write_json(into / given.get(path, by_name[path.name]) / f"{path.stem}.json", content)

@@ -7,8 +7,9 @@ relevant_text_span [[first, last], ...]}], `general_query_list`, `topic_list`. S
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -96,57 +97,37 @@ def span_turns(turns: tuple[Turn, ...], spans: tuple[tuple[int, int], ...], span
     return tuple(turn for first, last in spans for turn in turns[first : last + extra])
 
 
-def examples_of(
-    meeting: Meeting, *, corpus: str, domain: str, split: Split, span_end: SpanEnd, notes: Notes
-) -> list[Conversation]:
-    """One example a specific query. `notes` counts corrections. General queries are left out."""
+def examples_of(meeting: Meeting, domain: str, split: Split, span_end: SpanEnd, notes: Notes) -> list[Conversation]:
+    """One example a specific query of a domain's or own client's meeting. `notes` counts corrections."""
     # Files of two clients can have the same name.
-    name = meeting.name if corpus == "qmsum" else f"{corpus}/{meeting.name}"
+    corpus, name = ("qmsum", meeting.name) if domain in DOMAINS else (domain, f"{domain}/{meeting.name}")
     examples = []
     for number, query in enumerate(meeting.queries):
         identity = f"{corpus}/{domain}/{meeting.name}/{number}"
-        turns = (Turn(t.speaker, clean(t.text)) for t in span_turns(meeting.turns, query.spans, span_end))
+        turns = tuple(Turn(t.speaker, clean(t.text)) for t in span_turns(meeting.turns, query.spans, span_end))
         text, target = query.query.strip(), query.answer.strip()
-        examples.append(Conversation(identity, corpus, domain, split, name, text, tuple(turns), target))
+        examples.append(Conversation(identity, corpus, domain, split, name, text, turns, target))
         notes.spans_past_end += sum(last >= len(meeting.turns) for _, last in query.spans if target)
     return notes.usable(examples)
 
 
-def read_folder(folder: Path, *, corpus: str, domain: str, span_end: SpanEnd, notes: Notes) -> list[Conversation]:
-    """The examples of every meeting under `folder/{train,val,test}/*.json`.
+def read_domains(folders: Mapping[str, Path], span_end: SpanEnd) -> tuple[list[Conversation], Notes]:
+    """The examples of every meeting at `{train,val,test}/*.json` below each folder, and what was corrected.
+
+    Args:
+        folders: of QMSum's domains, and of clients with their own meetings.
 
     Raises:
         QuorumError: a split has no meeting, or a file is not one.
     """
     examples: list[Conversation] = []
-    for split in SPLITS:
+    notes = Notes()
+    for (domain, folder), split in product(folders.items(), SPLITS):
         paths = sorted((folder / split).glob("*.json"))
         if not paths:
             raise QuorumError(f"{folder / split}: holds no meeting (*.json); add some or correct the folder's name")
         for path in paths:
-            meeting = parse_meeting(path)
-            examples += examples_of(meeting, corpus=corpus, domain=domain, split=split, span_end=span_end, notes=notes)
-    return examples
-
-
-def read_domains(raw: Path, own: Sequence[str], span_end: SpanEnd) -> tuple[list[Conversation], Notes]:
-    """QMSum's domains and clients with their own meetings.
-
-    Args:
-        raw: the folder of the corpus; an own client's is `own_folder` below it.
-        own: names of clients with their own meetings.
-
-    Raises:
-        QuorumError: as `read_folder`.
-    """
-    notes = Notes()
-    folders = [("qmsum", domain, raw / domain) for domain in DOMAINS]
-    folders += [(client, client, own_folder(raw, client)) for client in own]
-    examples = [
-        example
-        for corpus, domain, folder in folders
-        for example in read_folder(folder, corpus=corpus, domain=domain, span_end=span_end, notes=notes)
-    ]
+            examples += examples_of(parse_meeting(path), domain, split, span_end, notes)
     return examples, notes
 
 

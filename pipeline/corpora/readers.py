@@ -2,40 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import csv
+import zipfile
+import zlib
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import get_args
 
-from pipeline.corpora import aeslc, elitr, hmnet, iob, meetingbank, newsgroups, samsum, squad
-from pipeline.corpora.conversation import Conversation, Dialogue, Notes
-from pipeline.corpora.options import Options
-from pipeline.corpora.qmsum import read_domains
+from pipeline.corpora import published_labelled as published
+from pipeline.corpora.catalog import SOURCES, ByHand, Options
+from pipeline.corpora.conversation import Notes
+from pipeline.corpora.dialogues import DIALOGUES
+from pipeline.corpora.example import SPLITS, Example
+from pipeline.corpora.qmsum import DOMAINS, SpanEnd, own_folder, read_domains
 from pipeline.corpora.statistics import compared, counts, table
+from pipeline.errors import QuorumError
 from pipeline.workspace.record import Json
 
-DIALOGUES: dict[str, tuple[str, Callable[[Path], Iterator[Dialogue]]]] = {
-    "samsum": ("SAMSum", samsum.read),
-    "ami": ("AMI", hmnet.read),
-    "icsi": ("ICSI", hmnet.read),
-    "elitr": ("ELITR", elitr.read),
-    "meetingbank": ("MeetingBank", meetingbank.read),
+TEXTS: dict[str, Callable[[Path, Options], Sequence[Example]]] = {
+    "20news": lambda folder, options: published.newsgroups(folder, options.headers),
+    "uner": lambda folder, _: published.uner(folder),
+    "wnut": lambda folder, _: published.wnut(folder),
+    "squad": lambda folder, _: published.squad(folder),
 }
-"""Corpus of conversations without queries -> its client in a federation by domain, and its reader."""
-CLIENT_OF = {corpus: client for corpus, (client, _) in DIALOGUES.items()}
-TEXTS: dict[str, Callable[[Path, Options], Sequence[Any]]] = {
-    "20news": lambda folder, options: newsgroups.read(folder, options.headers),
-    "uner": lambda folder, _: iob.read_uner(folder),
-    "wnut": lambda folder, _: iob.read_wnut(folder),
-    "squad": lambda folder, _: squad.read(folder),
-}
+DAMAGED = (OSError, EOFError, LookupError, ValueError, TypeError, zlib.error, zipfile.BadZipFile, csv.Error)
+"""What readers raise on files that are not as published."""
 
 
 @dataclass(frozen=True)
 class Read:
     """A source's examples, its statistics by split, and what its reader noted."""
 
-    examples: Sequence[Any]
+    examples: Sequence[Example]
     statistics: Sequence[Json]
     notes: Json = field(default_factory=dict)
 
@@ -46,28 +45,36 @@ def read_source(source: str, folder: Path, options: Options) -> Read:
     Raises:
         QuorumError: a file is missing or is not as published.
     """
+    origin = SOURCES[source]
+    remedy = origin.how_to_get if isinstance(origin, ByHand) else f"run `dvc repro ingest@{source}`"
+    try:
+        found = _read(source, folder, options)
+    except DAMAGED as error:
+        reason = error if isinstance(error, OSError) else repr(error)  # the text of an OSError names the file
+        raise QuorumError(f"{folder}: is not as published ({reason}); {remedy}") from None
+    for split in SPLITS:
+        if not any(example.split == split for example in found.examples):
+            raise QuorumError(f"{folder}: holds no {split} example; {remedy}")
+    return found
+
+
+def _read(source: str, folder: Path, options: Options) -> Read:
+    about: Json = {}
     if source == "qmsum":
-        inclusive, exclusive = (read_domains(folder, options.own, end) for end in ("inclusive", "exclusive"))
-        examples, notes = exclusive if options.span_end == "exclusive" else inclusive
-        noted = {"meetings": _meetings(examples), "span_end": options.span_end, **asdict(notes)}
-        return Read(examples, compared(inclusive[0], exclusive[0]), noted)
-    if source in DIALOGUES:
-        notes, query = Notes(), options.query or ""
-        _, read = DIALOGUES[source]
-        examples = notes.untested(notes.usable(_queried(one, source, query) for one in read(folder)))
-        noted = {"meetings": _meetings(examples), "query": options.query, **asdict(notes)}
-        return Read(examples, table(examples), noted)
-    if source == "aeslc":
-        emails, left_out = aeslc.read(folder)
-        return Read(emails, counts(emails), {"left_out": left_out})
-    texts = TEXTS[source](folder, options)
-    return Read(texts, counts(texts))
-
-
-def _queried(one: Dialogue, corpus: str, query: str) -> Conversation:
-    identity, client = f"{corpus}/{one.name}", CLIENT_OF[corpus]
-    return Conversation(identity, corpus, client, one.split, one.meeting, query, one.turns, one.summary)
-
-
-def _meetings(examples: Sequence[Conversation]) -> int:
-    return len({example.meeting for example in examples})
+        folders = {name: folder / name for name in DOMAINS} | {name: own_folder(folder, name) for name in options.own}
+        inclusive, exclusive = (read_domains(folders, end) for end in get_args(SpanEnd))
+        meetings, notes = exclusive if options.span_end == "exclusive" else inclusive
+        statistics, about["span_end"] = compared(inclusive[0], exclusive[0]), options.span_end
+    elif source in DIALOGUES:
+        notes, (client, read) = Notes(), DIALOGUES[source]
+        queried = (one.queried(source, client, options.query or "") for one in read(folder))
+        meetings = notes.untested(notes.usable(queried))
+        statistics, about["query"] = table(meetings), options.query
+    elif source == "aeslc":
+        emails, about["left_out"] = published.aeslc(folder)
+        return Read(emails, counts(emails), about)
+    else:
+        texts = TEXTS[source](folder, options)
+        return Read(texts, counts(texts))
+    number = len({one.meeting for one in meetings})
+    return Read(meetings, statistics, {"meetings": number, **about, **asdict(notes)})

@@ -11,12 +11,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import replace
-from functools import cache
-from typing import Any
 
 from pipeline.corpora.conversation import Turn
 from pipeline.corpora.qmsum import Meeting
-from pipeline.corpora.tagging import MODEL
+from pipeline.corpora.tagging import spacy_without
 
 SHARED, SHORTEST = "a speaker", 3
 """The role of a part of two names; and the fewest letters of a part, so that words such as `De` are not replaced."""
@@ -61,13 +59,9 @@ def missed(meeting: Meeting, names: Iterable[str]) -> list[str]:
     """Persons that a tagger finds in the turns and queries, and speakers' names in another case."""
     texts = [turn.text for turn in meeting.turns]
     texts += [part for one in meeting.queries for part in (one.query, one.answer)]
-    ours = {"Speaker", SHARED}
-    persons = {
-        entity.text
-        for text in texts
-        for entity in _persons()(text).ents
-        if entity.label_ == "PERSON" and not any(role in entity.text for role in ours)
-    }
+    tagger = spacy_without("parser", "tagger", "lemmatizer", "attribute_ruler")
+    found = {one.text for text in texts for one in tagger(text).ents if one.label_ == "PERSON"}
+    persons = {name for name in found if "Speaker" not in name and SHARED not in name}
     others = {match.group(1) for text in texts for match in _any_of(names, re.IGNORECASE).finditer(text)}
     return sorted(persons | others)
 
@@ -75,10 +69,3 @@ def missed(meeting: Meeting, names: Iterable[str]) -> list[str]:
 def _any_of(names: Iterable[str], flags: int = 0) -> re.Pattern[str]:
     """Matches a name that is complete words; the longest first, so that `Ann Lee` is replaced before `Ann`."""
     return re.compile(rf"(?<!\w)({'|'.join(map(re.escape, sorted(names, key=len, reverse=True)))})(?!\w)", flags)
-
-
-@cache
-def _persons() -> Any:
-    import spacy
-
-    return spacy.load(MODEL, disable=["parser", "tagger", "lemmatizer", "attribute_ruler"])

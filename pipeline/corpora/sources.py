@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Literal
 
 from pipeline.corpora.catalog import SOURCES, ByHand
-from pipeline.corpora.download import answers
+from pipeline.corpora.published_files import answers, files_of
 from pipeline.errors import QuorumError
 from pipeline.workspace.files import copy_tree, read_json, sha256_file
 from pipeline.workspace.layout import SAMPLE, downloads, mirror, source_record
@@ -61,9 +61,8 @@ def is_outdated(corpus: str, wanted: str) -> bool:
         return False
     used = read_json(record)["source"]
     if used == "mirror" and isinstance(SOURCES[corpus], ByHand) and reachable(corpus, "mirror"):
-        now, then = _files(_mirror() / SOURCES[corpus].mirrored), _files(record.parent)
-        then.pop(record.name)
-        return now != then
+        now = files_of(_mirror() / SOURCES[corpus].mirrored)
+        return now | {record.name: sha256_file(record)} != files_of(record.parent)
     return wanted == "auto" and any(reachable(corpus, source) for source in BEST_FIRST[: BEST_FIRST.index(used)])
 
 
@@ -81,11 +80,6 @@ def fetch(corpus: str, source: SourceName, into: Path) -> None:
         copy_tree(folder, into)
     else:
         published.fetch(_mirror() if source == "mirror" else None, downloads() / corpus, into)
-
-
-def _files(folder: Path) -> dict[str, str]:
-    """Relative path -> sha256, of every file."""
-    return {str(path.relative_to(folder)): sha256_file(path) for path in folder.rglob("*") if path.is_file()}
 
 
 def _mirror() -> Path:

@@ -27,16 +27,17 @@ COLUMNS = ("pairs", "turns", "speakers", "words", "summary_words")
 
 
 def summarize(examples: Sequence[Conversation]) -> dict[str, float]:
-    """Pairs, and the averages of turns, distinct speakers, words spoken and words of summary."""
+    """Pairs, and the averages of turns, distinct speakers, words spoken and words of summary, to two digits."""
     if not examples:
         return dict.fromkeys(COLUMNS, 0.0)
-    return {
+    figures = {
         "pairs": len(examples),
         "turns": fmean(len(e.turns) for e in examples),
         "speakers": fmean(len({t.speaker for t in e.turns}) for e in examples),
         "words": fmean(sum(len(t.text.split()) for t in e.turns) for e in examples),
         "summary_words": fmean(len(e.target.split()) for e in examples),
     }
+    return {column: round(value, 2) for column, value in figures.items()}
 
 
 def table(examples: Sequence[Conversation]) -> list[Json]:
@@ -44,8 +45,8 @@ def table(examples: Sequence[Conversation]) -> list[Json]:
     rows: list[Json] = []
     for domain, split in product(dict.fromkeys(e.domain for e in examples), SPLITS):
         chosen = [e for e in examples if (e.domain, e.split) == (domain, split)]
-        figures = {column: round(value, 2) for column, value in summarize(chosen).items()}
-        rows.append({"domain": domain, "split": split, **figures, "without_turns": sum(not e.turns for e in chosen)})
+        without = sum(not e.turns for e in chosen)
+        rows.append({"domain": domain, "split": split, **summarize(chosen), "without_turns": without})
     return rows
 
 

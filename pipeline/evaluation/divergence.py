@@ -11,14 +11,17 @@ the reference summaries, in lower case.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import combinations
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial.distance import jensenshannon
 
-Array = NDArray[np.float64]
+from pipeline.evaluation.intervals import Array
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_matrix
+
 Matrix = dict[str, dict[str, float]]
 """client -> client -> divergence in bits."""
 
@@ -27,7 +30,12 @@ SHUFFLES = 100
 SOURCES_A_TOPIC = 5
 
 
-def between_clients(counts: Any, owners: Sequence[str]) -> tuple[Matrix, float]:
+def jensen_shannon(counts: Array) -> Array:
+    """The divergence between every two rows of counts, in bits: (rows, outcomes) -> (rows, rows)."""
+    return np.stack([jensenshannon(counts, own[None], base=2, axis=1) for own in counts]) ** 2
+
+
+def between_clients(counts: Array | csr_matrix, owners: Sequence[str]) -> tuple[Matrix, float]:
     """Every client against every other, and the mean over groups of the same sizes drawn at random.
 
     Few examples differ by chance alone, the fewer the more.
@@ -37,21 +45,18 @@ def between_clients(counts: Any, owners: Sequence[str]) -> tuple[Matrix, float]:
         owners: the client of each example.
     """
     clients = list(dict.fromkeys(owners))
-    number = np.array([clients.index(owner) for owner in owners])
 
-    def divergences(number: NDArray[np.int64]) -> dict[tuple[str, str], float]:
-        sums = np.eye(len(clients))[number].T @ counts
-        named = dict(zip(clients, sums, strict=True))
-        return {(a, b): float(jensenshannon(named[a], named[b], base=2)) ** 2 for a, b in combinations(clients, 2)}
+    def divergences(number: NDArray[np.int64]) -> Array:
+        return jensen_shannon(np.ascontiguousarray(np.eye(len(clients))[number].T @ counts))
 
-    found = divergences(number)
-    draw = np.random.default_rng(0)
-    drawn = [value for _ in range(SHUFFLES) for value in divergences(draw.permutation(number)).values()]
-    matrix = {a: {b: found.get((a, b), found.get((b, a), 0.0)) for b in clients} for a in clients}
+    number, draw = np.array([clients.index(owner) for owner in owners]), np.random.default_rng(0)
+    found, pairs = divergences(number), np.triu_indices(len(clients), 1)
+    drawn = [divergences(draw.permutation(number))[pairs] for _ in range(SHUFFLES)]
+    matrix = {a: dict(zip(clients, map(float, row), strict=True)) for a, row in zip(clients, found, strict=True)}
     return matrix, float(np.mean(drawn))
 
 
-def word_counts(texts: Sequence[str]) -> Any:
+def word_counts(texts: Sequence[str]) -> csr_matrix:
     """How often each text uses each word, in the words' order: sparse (texts, words)."""
     from sklearn.feature_extraction.text import CountVectorizer
 

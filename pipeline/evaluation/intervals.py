@@ -30,7 +30,7 @@ from functools import lru_cache
 from statistics import fmean, stdev
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy.stats import t as student
 
 from pipeline.workspace.words import number
@@ -48,7 +48,7 @@ class Clusters:
     names: tuple[str, ...]
 
     @classmethod
-    def of(cls, meetings: Sequence[str], numerators: Sequence[float], denominators: Sequence[float]) -> Clusters:
+    def of(cls, meetings: Sequence[str], numerators: ArrayLike, denominators: ArrayLike) -> Clusters:
         """Sum examples by meeting, meetings in order of name."""
         names, index = np.unique(np.asarray(meetings), return_inverse=True)
         top, bottom = np.zeros(len(names)), np.zeros(len(names))

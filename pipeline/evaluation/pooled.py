@@ -9,31 +9,23 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
-from scipy.spatial.distance import jensenshannon
 
-from pipeline.evaluation.intervals import Clusters, Interval, interval_of
+from pipeline.evaluation.divergence import jensen_shannon
+from pipeline.evaluation.intervals import Array, Clusters, Interval, interval_of
+from pipeline.evaluation.scores import Scored, by_client, figures
 from pipeline.tasks.task import Metric
-from pipeline.workspace.record import Json
 
-Array = NDArray[np.float64]
-Rows = Sequence[Json]
+Rows = Sequence[Scored]
 BySeed = Mapping[int, Rows]
 """Seed -> a run's rows, a test text each."""
 LabelCounts = Mapping[str, Mapping[str, int]]
 """Client -> label -> how many training texts of the client have it."""
 ALL = "all"
-LOSS = Metric("loss_sum", "test loss", "nats an item", "less", 3, per="items")
 
 
 def parts(rows: Rows, metric: Metric) -> tuple[Array, Array]:
     """Numerators and denominators of some texts: a score and 1, or what it is counted in."""
-    return _column(rows, metric.name), _column(rows, metric.per)
-
-
-def _column(rows: Rows, name: str | None) -> Array:
-    """A figure of each text; ones where there is none."""
-    return np.array([row[name] if name else 1.0 for row in rows], dtype=float)
+    return figures(rows, metric.name), figures(rows, metric.per)
 
 
 def value_of(rows: Rows, metric: Metric) -> float:
@@ -48,15 +40,15 @@ def linear(by_seed: BySeed, metric: Metric) -> dict[str, tuple[str, float]]:
     The texts of all clients are pooled. A text that some seeds lack counts with the seeds that have it.
     """
     sums: dict[str, tuple[str, float]] = {}
-    texts = len({row["id"] for rows in by_seed.values() for row in rows})
+    texts = len({row.id for rows in by_seed.values() for row in rows})
     for rows in by_seed.values():
         top, bottom = parts(rows, metric)
         whole = bottom.sum()
         theta = top.sum() / whole if whole else 0.0
         own = theta + (top - theta * bottom) * len(rows) / (whole or 1.0)
         for row, value in zip(rows, own, strict=True):
-            before = sums.get(row["id"], (row["group"], 0.0))
-            sums[row["id"]] = row["group"], before[1] + float(value) * (texts / len(rows)) / len(by_seed)
+            before = sums.get(row.id, (row.meeting, 0.0))
+            sums[row.id] = row.meeting, before[1] + float(value) * (texts / len(rows)) / len(by_seed)
     return sums
 
 
@@ -80,8 +72,8 @@ def per_client(rows: Rows, label_counts: LabelCounts, metric: Metric) -> dict[st
     A client is left out if none of these texts has one of its labels, or if those texts contain nothing to find.
     Neither depends on predictions, so every run is scored for the same clients.
     """
-    labels, place = np.unique([str(row["label"]) for row in rows], return_inverse=True)
-    columns = (*parts(rows, metric), _column(rows, metric.sought), _column(rows, None))
+    labels, place = np.unique([row.label for row in rows], return_inverse=True)
+    columns = (*parts(rows, metric), figures(rows, metric.sought), figures(rows, None))
     top, bottom, there, count = (np.bincount(place, own, len(labels)) for own in columns)
     found = {}
     for client, counts in label_counts.items():
@@ -94,11 +86,8 @@ def per_client(rows: Rows, label_counts: LabelCounts, metric: Metric) -> dict[st
 
 def of_own_texts(rows: Rows, metric: Metric) -> dict[str, float]:
     """Client -> the metric over its own test texts; a client whose texts contain nothing to find is left out."""
-    by_client: dict[str, list[Json]] = {}
-    for row in rows:
-        by_client.setdefault(row["client"], []).append(row)
-    judged = {client: own for client, own in by_client.items() if _column(own, metric.sought).sum()}
-    return {client: value_of(own, metric) for client, own in judged.items()}
+    own_texts = by_client(rows).items()
+    return {client: value_of(own, metric) for client, own in own_texts if figures(own, metric.sought).sum()}
 
 
 def worst_tenth(values: Sequence[float]) -> float:
@@ -125,7 +114,6 @@ def divergences(label_counts: LabelCounts) -> Array:
     names = [name for name, counts in label_counts.items() if counts]
     names = [names[i * len(names) // SHOWN] for i in range(SHOWN)] if len(names) > SHOWN else names
     labels = sorted({label for name in names for label in label_counts[name]})
-    shares = [[float(label_counts[name].get(label, 0)) for label in labels] for name in names]
-    found = np.stack([jensenshannon(shares, [own], base=2, axis=1) for own in shares]) ** 2
+    found = jensen_shannon(np.array([[float(label_counts[name].get(label, 0)) for label in labels] for name in names]))
     order = np.argsort(-found.sum(1), kind="stable")
     return np.asarray(np.clip(np.nan_to_num(found)[order][:, order], 0.0, 1.0))

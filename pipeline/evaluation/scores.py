@@ -10,12 +10,11 @@ from itertools import chain
 import numpy as np
 
 from pipeline.evaluation.equal_length import AtLength
-from pipeline.evaluation.intervals import Clusters, Interval, aligned, interval_of
-from pipeline.tasks.task import Metric
+from pipeline.evaluation.intervals import Array, Clusters, Interval, aligned, interval_of
+from pipeline.tasks.task import LOSS, Metric
 from pipeline.workspace.record import Json
 
 MEAN = "mean"
-LOSS = "loss"
 LENGTH = "length"
 LOG_LENGTH = "log_length"
 MEETINGS = 30
@@ -33,6 +32,7 @@ class Scored:
     meeting: str
     tokens: int
     values: dict[str, float]
+    label: str = ""
 
 
 @dataclass(frozen=True)
@@ -61,8 +61,9 @@ def read_rows(rows: Sequence[Json]) -> list[Scored]:
     found = []
     for row in rows:
         values = {name: float(value) for name, value in row.items() if name not in NO_SCORES}
-        values |= {LOSS: float(row["loss_sum"])} if "loss_sum" in row else {}
-        found.append(Scored(row["id"], row["client"], row["group"], row.get("items", 0), values))
+        values |= {LOSS.name: float(row["loss_sum"])} if "loss_sum" in row else {}
+        group, label = row.get("group", ""), row.get("label", "")
+        found.append(Scored(row["id"], row["client"], group, row.get("items", 0), values, label))
     return found
 
 
@@ -83,11 +84,17 @@ def over_seeds(seeds: Iterable[Sequence[Scored]]) -> list[Scored]:
 
 def clusters_of(rows: Sequence[Scored], metric: str) -> dict[str, Clusters]:
     """Client -> meetings; a mean over examples, for the loss over tokens."""
-    result = {}
-    for client, own in by_client(rows).items():
-        denominators = [float(row.tokens) if metric == LOSS else 1.0 for row in own]
-        result[client] = Clusters.of([r.meeting for r in own], [r.values[metric] for r in own], denominators)
-    return result
+    per = LOSS.per if metric == LOSS.name else None
+    return {
+        client: Clusters.of([row.meeting for row in own], figures(own, metric), figures(own, per))
+        for client, own in by_client(rows).items()
+    }
+
+
+def figures(rows: Sequence[Scored], name: str | None) -> Array:
+    """A figure of each example, or its number of tokens (`items`); ones for None."""
+    found = (1.0 if name is None else row.tokens if name == LOSS.per else row.values[name] for row in rows)
+    return np.array(list(found), dtype=float)
 
 
 def by_client(rows: Sequence[Scored]) -> dict[str, list[Scored]]:
@@ -115,15 +122,11 @@ class ScoresBySeed:
 
     def at_length(self, terms: Mapping[str, float], metric: str, seed: int | None) -> dict[str, AtLength] | None:
         """See `comparisons.Lengths`. None for the loss, and where a run wrote no texts; no words count as one word."""
-        if metric == LOSS:
+        if metric == LOSS.name:
             return None
         rows = self._combined(terms, metric, seed, log_length=True)
         return {
-            client: AtLength(
-                np.array([row.values[metric] for row in own]),
-                np.array([row.values[LOG_LENGTH] for row in own]),
-                [row.meeting for row in own],
-            )
+            client: AtLength(figures(own, metric), figures(own, LOG_LENGTH), [row.meeting for row in own])
             for client, own in by_client(rows).items()
         } or None
 
@@ -134,15 +137,15 @@ class ScoresBySeed:
         """
         seeds = [own for at, own in self.runs.items() if seed in (None, at) and set(terms) <= set(own)]
         sign, needed = self.metrics[metric].sign, {metric, LENGTH} if log_length else {metric}
-        figures: dict[str, Callable[[Scored], float]] = {metric: lambda row: sign * row.values[metric]}
+        signed: dict[str, Callable[[Scored], float]] = {metric: lambda row: sign * row.values[metric]}
         if log_length:
-            figures[LOG_LENGTH] = lambda row: math.log(max(row.values[LENGTH], 1.0))
+            signed[LOG_LENGTH] = lambda row: math.log(max(row.values[LENGTH], 1.0))
         known = []
         for run, weight in terms.items():
             rows = over_seeds(own[run] for own in seeds)
             known.append((weight, {(r.client, r.id): r for r in rows if needed <= r.values.keys()}))
         return [
-            replace(first, values={name: sum(w * of(own[key]) for w, own in known) for name, of in figures.items()})
+            replace(first, values={name: sum(w * of(own[key]) for w, own in known) for name, of in signed.items()})
             for key, first in known[0][1].items()
             if all(key in own for _, own in known)
         ]

@@ -63,9 +63,7 @@ class Tally:
 
 def tally(words: Sequence[Word], distilled: Tensor) -> Tally:
     """Count the words of a summary, of which `distilled` are boolean (passes over the data, tokens)."""
-    seen: Counter[str] = Counter()
-    taken: Counter[str] = Counter()
-    everything, fraction = 0, 0.0
+    seen, taken, everything, fraction = Counter[str](), Counter[str](), 0, 0.0
     for word in words:
         subwords = distilled[:, list(word.tokens)]
         seen[word.pos] += len(distilled)
@@ -91,9 +89,7 @@ def example_tallies(
 
 def merge(tallies: Iterable[Tally]) -> Tally:
     """Tallies of several examples or seeds as one."""
-    tallies = list(tallies)
-    seen: Counter[str] = Counter()
-    taken: Counter[str] = Counter()
+    tallies, seen, taken = list(tallies), Counter[str](), Counter[str]()
     for counts in tallies:
         seen.update(counts.seen)
         taken.update(counts.distilled)
@@ -102,12 +98,12 @@ def merge(tallies: Iterable[Tally]) -> Tally:
 
 def pos_tables(tallies: Mapping[str, Tally]) -> tuple[list[Json], dict[str, dict[str, float]]]:
     """Rows of pos_kd.csv for all clients, and each client's two sensitivities as shares of its words."""
-    rows = [row for client, counts in tallies.items() for row in pos_rows(client, counts)]
-    seen = {client: max(1, counts.words()[0]) for client, counts in tallies.items()}
-    return rows, {
-        client: {"all_subwords": counts.all_subwords / seen[client], "fraction": counts.fraction / seen[client]}
-        for client, counts in tallies.items()
-    }
+    rows, sensitivities = [], {}
+    for client, counts in tallies.items():
+        rows += pos_rows(client, counts)
+        words = max(1, counts.words()[0])
+        sensitivities[client] = {"all_subwords": counts.all_subwords / words, "fraction": counts.fraction / words}
+    return rows, sensitivities
 
 
 def pos_rows(client: str, counts: Tally) -> list[Json]:
@@ -134,27 +130,25 @@ def _share(part: int, whole: int) -> float:
     return round(part / whole, 4) if whole else 0.0
 
 
-def shares_of(run: str, client: str, meetings: Mapping[str, Tally], samples: int) -> list[Json]:
-    """Rows of word_shares.csv: shares of a client's words in a run, with 95% intervals over its examples' meetings.
+SHARES: dict[str, Callable[[Tally], tuple[int, int]]] = {
+    "distilled": lambda counts: (counts.words()[1], counts.words()[0]),
+    "content": lambda counts: (counts.words(CONTENT)[0], counts.words()[0]),
+    "content_given_distilled": lambda counts: (counts.words(CONTENT)[1], counts.words()[1]),
+    "closed_given_not_distilled": lambda counts: (_left(counts.words(DETERMINERS_AND_PRONOUNS)), _left(counts.words())),
+}
+"""Shares of words as (part, whole): the distilled of all; nouns, names and main verbs of all, and of the distilled;
+determiners and pronouns of the others."""
 
-    `distilled`: of all words. `content`, `content_given_distilled`: nouns, names and main verbs among all words and
-    among the distilled. `closed_given_not_distilled`: determiners and pronouns among the others.
-    """
-    counted: dict[str, list[tuple[str, int, int]]] = {}
-    for meeting, counts in meetings.items():
-        (seen, taken), (content, content_taken), (closed, closed_taken) = (
-            counts.words(parts) for parts in (None, CONTENT, DETERMINERS_AND_PRONOUNS)
-        )
-        for share, part, whole in (
-            ("distilled", taken, seen),
-            ("content", content, seen),
-            ("content_given_distilled", content_taken, taken),
-            ("closed_given_not_distilled", closed - closed_taken, seen - taken),
-        ):
-            own = counted.setdefault(share, [])
-            own += [(meeting, part, whole)] if whole else []
+
+def _left(words: tuple[int, int]) -> int:
+    return words[0] - words[1]
+
+
+def shares_of(run: str, client: str, meetings: Mapping[str, Tally], samples: int) -> list[Json]:
+    """Rows of word_shares.csv: shares of a client's words in a run, with 95% intervals over its examples' meetings."""
     rows = []
-    for share, known in counted.items():
+    for share, counted in SHARES.items():
+        known = [(name, *counted(own)) for name, own in meetings.items() if counted(own)[1]]
         if known:
             names, parts, wholes = zip(*known, strict=True)
             ends = interval_of({client: Clusters.of(names, parts, wholes)}, samples).rounded(4)

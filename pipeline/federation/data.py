@@ -5,11 +5,11 @@ from __future__ import annotations
 import shutil
 
 from pipeline.clients.manifest import Manifest
-from pipeline.corpora import own_texts
-from pipeline.corpora.conversation import Conversation, Notes
+from pipeline.corpora import own_labelled
+from pipeline.corpora.conversation import Conversation
 from pipeline.corpora.example import SPLITS, write_examples
 from pipeline.corpora.organisation import split_folder
-from pipeline.corpora.qmsum import own_folder, read_folder
+from pipeline.corpora.qmsum import own_folder, read_domains
 from pipeline.errors import QuorumError
 from pipeline.plan.orders import planned_run
 from pipeline.plan.resolve import encode_order, partition_order, task_of
@@ -87,8 +87,7 @@ def _meetings(params: Params, organisation: str, name: str) -> Json:
     raw = own_folder(layout.raw("qmsum"), organisation)
     shutil.rmtree(raw, ignore_errors=True)  # removed meetings must not be trained on
     split_folder(layout.home() / own.folder, raw, roles=own.roles)
-    span_end = params.data[name].span_end
-    examples = read_folder(raw, corpus=organisation, domain=organisation, span_end=span_end, notes=Notes())
+    examples, _ = read_domains({organisation: raw}, params.data[name].span_end)
     _write_notes(name, {"meetings": len({example.meeting for example in examples}), "examples": len(examples)})
     return {example.id: example for example in examples}
 
@@ -98,7 +97,7 @@ def _texts(params: Params, organisation: str, setting: str) -> Json:
     name = params.settings[setting].data_sets[0]
     task = load_task(task_of(params, setting))
     # A label that only others train on is no mistake here, so it is looked up among the agreed ones.
-    examples = own_texts.read(layout.home() / params.own[organisation].path, task.kind)
+    examples = own_labelled.read(layout.home() / params.own[organisation].path, task.kind)
     known = agreed_classes(params, setting)
     if strange := sorted(set(task.classes(examples)) - set(known)):
         raise QuorumError(f"params.yaml: data.{name}.classes: has no {strange[0]!r}, which {organisation} has; add it")

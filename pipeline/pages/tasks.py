@@ -8,6 +8,7 @@ from pipeline.corpora.example import is_sample
 from pipeline.evaluation.comparisons import Comparison, Effect, compare, on_known_metrics, read_comparisons
 from pipeline.evaluation.intervals import Clusters
 from pipeline.evaluation.pooled import combined, value_of
+from pipeline.evaluation.scores import read_rows
 from pipeline.pages.files import empty_outputs, label_counts_of, papers_numbers, write_page
 from pipeline.plan.orders import ReportOrder, RunRow
 from pipeline.report.task_page import TaskPage
@@ -84,9 +85,10 @@ def _outcomes(order: ReportOrder, files: Mapping[str, Result], metrics: Metrics)
 def _outcome(rows: Mapping[int, RunRow], files: Mapping[str, Result], metrics: Metrics) -> RunOutcome:
     first = next(iter(rows.values()))
     own = {seed: files[row.id] for seed, row in rows.items()}
-    scored = {seed: one["scores"]["examples"] for seed, one in own.items()}
+    scored = {seed: read_rows(one["scores"]["examples"]) for seed, one in own.items()}
     metric = metrics[first.data[0]][0]
-    best = {seed: value_of(one["scores"].get("best") or one["scores"]["examples"], metric) for seed, one in own.items()}
+    at_best = {seed: one["scores"].get("best") or one["scores"]["examples"] for seed, one in own.items()}
+    best = {seed: value_of(read_rows(rows), metric) for seed, rows in at_best.items()}
     curves, sent = {}, 0.0
     for seed, one in own.items():
         by_round: dict[int, list[float]] = {}

@@ -14,8 +14,8 @@ from pydantic import ValidationError
 from pipeline.clients.setting import Iid, is_client_name
 from pipeline.clients.skews import Given, Natural, Skewed
 from pipeline.corpora.conversation import Conversation
+from pipeline.corpora.dialogues import CLIENT_OF
 from pipeline.corpora.qmsum import DOMAINS
-from pipeline.corpora.readers import CLIENT_OF
 from pipeline.errors import QuorumError
 from pipeline.federated.tolerance import Tolerance
 from pipeline.model.presets import ENCODERS, PRESETS

@@ -9,8 +9,7 @@ from pydantic import Field, model_validator
 from pipeline.clients.setting import Count
 from pipeline.clients.skews import check_own
 from pipeline.clients.taking import Takes
-from pipeline.corpora.catalog import SOURCES
-from pipeline.corpora.options import Options
+from pipeline.corpora.catalog import SOURCES, Options
 from pipeline.corpora.qmsum import SpanEnd
 from pipeline.plan.run import Frozen, Method, Rates, one_of
 from pipeline.tasks import TASKS

@@ -14,7 +14,7 @@ from pydantic import BaseModel, Field, ValidationError
 from pipeline.clients.folds import Fold
 from pipeline.clients.kinds import AnySetting
 from pipeline.clients.taking import Takes
-from pipeline.corpora.options import Options
+from pipeline.corpora.catalog import Options
 from pipeline.errors import QuorumError
 from pipeline.model.decoding_rule import DecodingRule
 from pipeline.model.precision import Precision

@@ -12,7 +12,6 @@ from pipeline.clients.batches import LEAST_STEPS, batch_sizes
 from pipeline.clients.skews import SERVER
 from pipeline.evaluation.intervals import Interval
 from pipeline.evaluation.pooled import (
-    LOSS,
     BySeed,
     LabelCounts,
     Rows,
@@ -24,7 +23,7 @@ from pipeline.evaluation.pooled import (
     worst_tenth,
 )
 from pipeline.plan.orders import RunRow
-from pipeline.tasks.task import Metric
+from pipeline.tasks.task import LOSS, Metric
 from pipeline.workspace.record import Json
 
 Curves = Mapping[int, Sequence[float]]
@@ -96,7 +95,7 @@ def method_row(
 
 def _of_clients(rows: Rows, label_counts: LabelCounts, metric: Metric) -> dict[str, float]:
     """Client -> a metric over its own test texts; where the server has all texts, weighted by the client's labels."""
-    if any(row["client"] != SERVER for row in rows):
+    if any(row.client != SERVER for row in rows):
         return of_own_texts(rows, metric)
     return per_client(rows, label_counts, metric)
 
@@ -106,7 +105,7 @@ def majority_row(rows: BySeed, metric: Metric, counts: Mapping[str, int]) -> Jso
     if metric.name != "accuracy":
         return None
     label = min(counts, key=lambda one: (-counts[one], one))
-    shares = [fmean(100.0 * (row["label"] == label) for row in own) for own in rows.values()]
+    shares = [fmean(100.0 * (row.label == label) for row in own) for own in rows.values()]
     return {"run": f"always {label}", "method": "majority", metric.name: round(fmean(shares), 2)}
 
 

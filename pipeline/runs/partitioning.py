@@ -10,7 +10,6 @@ import numpy as np
 
 from pipeline.clients import kinds
 from pipeline.clients.clusters import Vectors, clusters, silos
-from pipeline.clients.domains import fitted
 from pipeline.clients.kinds import AnySetting, check_rounds
 from pipeline.clients.manifest import Manifest, check, leaks
 from pipeline.clients.setting import Balanced, Domains, Iid
@@ -60,9 +59,10 @@ def draw(
     setting, fold, is_first = order.setting, order.folds.get(seed, "official"), seed == order.seeds[0]
     where = f"params.yaml: settings.{name}"
     if isinstance(setting, Domains | Iid | Balanced):
-        setting = fitted(setting, examples, sample)
-        if isinstance(setting, Balanced) and is_first and setting != order.setting:
-            say(f"partition {name}: the sample has fewer examples than params.yaml needs: {setting.counts}")
+        if isinstance(setting, Balanced):
+            setting = setting.fitted(examples, sample)
+            if is_first and setting != order.setting:
+                say(f"partition {name}: the sample has fewer examples than params.yaml needs: {setting.counts}")
         manifest = kinds.partition(name, setting, examples, seed, fold)
         check(manifest, examples, where, needed)
         if order.batch is not None and not sample:

@@ -6,7 +6,7 @@ from collections.abc import Sequence, Set
 from pathlib import Path
 from typing import Any
 
-from pipeline.corpora import own_texts
+from pipeline.corpora import own_labelled
 from pipeline.corpora.example import SPLITS, Split, write_examples
 from pipeline.corpora.labelled import Labelled, Tagged
 from pipeline.corpora.readers import Read, read_source
@@ -44,7 +44,7 @@ def run(data: str) -> None:
         read = read_source(order.source, layout.raw(order.source), order.options)
     else:
         # In the repository itself: git need not know this file.
-        examples = own_texts.read(layout.workspace_file(Path(order.file)), task.kind, task.classes)
+        examples = own_labelled.read(layout.workspace_file(Path(order.file)), task.kind, task.classes)
         read = Read(examples, counts(examples))
     write_examples(layout.examples(data), read.examples)
     classes = {split: set(task.classes(own)) for split, own in by_split(read.examples).items()}

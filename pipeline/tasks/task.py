@@ -62,7 +62,7 @@ class Prediction:
 
 Scores = list[Mapping[str, float]]
 """Every metric of each example."""
-LOSS = Metric("loss", "test loss", "nats a token", "less", 3)
+LOSS = Metric("loss", "test loss", "nats a token", "less", 3, per="items")
 """The loss of the reference, which every task has."""
 
 

@@ -9,13 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.clients.dirichlet import by_largest_remainder, deal, partition, sizes_of
+from pipeline.clients.dirichlet import deal, partition, sizes_of
 from pipeline.errors import QuorumError
 
 
 @pytest.mark.parametrize(
     ("shares", "total", "sizes"),
     [
+        ((0.25,) * 4, 10, [3, 3, 2, 2]),  # ties go to the first
         # 1 + z · 7 = 4.5, 3.1, 2.4. Of 10, 9 are given; .5 is the largest remainder.
         ((0.5, 0.3, 0.2), 10, [5, 3, 2]),
         ((1 / 3, 1 / 3, 1 / 3), 7, [3, 2, 2]),
@@ -24,10 +25,6 @@ from pipeline.errors import QuorumError
 )
 def test_sizes_follow_the_draw_by_largest_remainders(shares: tuple[float, ...], total: int, sizes: list[int]) -> None:
     assert sizes_of(np.array(shares), total).tolist() == sizes
-
-
-def test_ties_go_to_the_first() -> None:
-    assert by_largest_remainder(np.array([0.25, 0.25, 0.25, 0.25]), 6).tolist() == [2, 2, 1, 1]
 
 
 def test_a_client_that_finds_too_little_takes_of_what_is_left() -> None:
@@ -67,27 +64,9 @@ def test_the_same_names_give_the_same_partition() -> None:
     assert all(of(**other) != of() for other in ({"seed": 2}, {"dataset": "x"}, {"clients": 5}, {"alpha": 2.0}))
 
 
-def test_labels_are_drawn_alike_for_every_quantity() -> None:
-    """With many examples a client, its shares are those that were drawn, whatever its size."""
-    ids, labels = [f"e{i}" for i in range(40_000)], ["a", "b"] * 20_000
-
-    def shares(beta: float | None) -> list[float]:
-        dealt = partition(ids, labels, 4, seed=3, dataset="d", alpha=50.0, beta=beta)
-        return [sum(int(i[1:]) % 2 for i in own) / len(own) for own in dealt[:2]]
-
-    assert shares(20.0) == pytest.approx(shares(None), abs=0.01)
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"clients": 9}, "9 clients of at least 1 need 9 examples, and there are 8"),
-        ({"beta": 1.0, "least": 3}, "4 clients of at least 3 need 12 examples, and there are 8"),
-    ],
-)
-def test_what_cannot_be_dealt_is_one_line(changes: dict[str, float], message: str) -> None:
-    with pytest.raises(QuorumError, match=message):
-        partition([f"e{i}" for i in range(8)], ["a", "b"] * 4, **({"clients": 4, "seed": 1, "dataset": "d"} | changes))  # type: ignore[arg-type]
+def test_what_cannot_be_dealt_is_one_line() -> None:
+    with pytest.raises(QuorumError, match="4 clients of at least 3 need 12 examples, and there are 8"):
+        partition([f"e{i}" for i in range(8)], ["a", "b"] * 4, 4, seed=1, dataset="d", beta=1.0, least=3)
 
 
 @pytest.mark.parametrize(("beta", "expected"), [(1.0, 0.990), (5.0, 0.445), (10.0, 0.314), (100.0, 0.099)])

@@ -1,10 +1,9 @@
-"""Partitions of meetings: properties that hold for any corpus, and the stage that draws them."""
+"""Partitions of meetings: properties that hold for any corpus, and the checks of what is drawn."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,16 +11,14 @@ from conftest import make_example
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.clients import domains, kinds
+from pipeline.clients import kinds
 from pipeline.clients.manifest import Manifest, check, take_at_most, take_fraction
 from pipeline.clients.setting import Balanced, Counts, Domains, Iid, Setting, Share, Unit
 from pipeline.corpora.conversation import Conversation
-from pipeline.corpora.example import SPLITS, write_examples
+from pipeline.corpora.example import SPLITS
 from pipeline.errors import QuorumError
 from pipeline.plan.orders import PartitionOrder
-from pipeline.stages import partition as partition_stage
-from pipeline.workspace import layout
-from pipeline.workspace.files import read_json, write_json
+from pipeline.runs.partitioning import draw
 
 Sizes = tuple[int, int, int]
 IDS = st.lists(st.text("abcdef0123", min_size=1, max_size=6), unique=True, max_size=40)
@@ -72,19 +69,12 @@ def test_domains_scale_training_cap_validation_and_use_all_of_test(
     a: Sizes, b: Sizes, fraction: float, cap: int | None
 ) -> None:
     examples = corpus(A=a, B=b)
-    manifest = domains.of_domains(domains_of("A", "B", train_fraction=fraction, validation_examples=cap), examples, 1)
+    manifest = domains_of("A", "B", train_fraction=fraction, validation_examples=cap).draw(examples, 1, {})
     check(manifest, examples, "test")
     expected = {c: [max(1, round(fraction * n)), min(v, cap or v), t] for c, (n, v, t) in (("A", a), ("B", b))}
     assert sizes_of(manifest) == expected
     for client, splits in manifest.items():
         assert all({(examples[i].domain, examples[i].split) for i in own} == {(client, s)} for s, own in splits.items())
-
-
-def test_a_client_can_have_a_share_of_its_own() -> None:
-    own = Share(train_fraction=0.2, validation_examples=2, test_examples=3)
-    setting = domains_of("A", "B", train_fraction=0.5, only={"B": own})
-    manifest = domains.of_domains(setting, corpus(A=(10, 4, 4), B=(10, 4, 4)), 1)
-    assert sizes_of(manifest) == {"A": [5, 4, 4], "B": [2, 2, 3]}
 
 
 @pytest.mark.parametrize(
@@ -104,7 +94,7 @@ def test_a_sampled_client_has_the_weight_of_its_true_size(
 @given(SIZES, SIZES, st.integers(0, 5), st.sampled_from(["example", "meeting"]))
 def test_iid_deals_out_everything_once_and_evenly(a: Sizes, b: Sizes, seed: int, unit: Unit) -> None:
     examples = corpus(A=a, B=b)
-    manifest = domains.iid(iid_of("A", "B", unit=unit), examples, seed)
+    manifest = iid_of("A", "B", unit=unit).draw(examples, seed, {})
     assert sorted(i for own in manifest.values() for split in SPLITS for i in own[split]) == sorted(examples)
     for split in SPLITS:
         assert all(examples[i].split == split for client in PARTS for i in manifest[client][split])
@@ -115,15 +105,19 @@ def test_iid_deals_out_everything_once_and_evenly(a: Sizes, b: Sizes, seed: int,
 
 def test_iid_by_meeting_does_not_separate_a_meetings_examples() -> None:
     examples = {i: replace(e, meeting=f"m{n // 4}") for n, (i, e) in enumerate(corpus(A=(24, 0, 0)).items())}
-    manifest = domains.iid(iid_of("A", unit="meeting"), examples, 1)
+    manifest = iid_of("A", unit="meeting").draw(examples, 1, {})
     meetings = [{examples[i].meeting for i in manifest[client]["train"]} for client in PARTS]
     assert sorted(meeting for own in meetings for meeting in own) == [f"m{n}" for n in range(6)]
+
+
+OWN = Share(train_fraction=0.2, validation_examples=2, test_examples=3)
 
 
 @pytest.mark.parametrize(
     ("setting", "sizes"),
     [
         (domains_of("A", "B", train_fraction=0.5), {"A": [15, 9, 9], "B": [20, 12, 12]}),
+        (domains_of("A", "B", train_fraction=0.5, only={"B": OWN}), {"A": [15, 9, 9], "B": [8, 2, 3]}),
         (iid_of("A"), {"First": [10, 3, 3], "Second": [10, 3, 3], "Third": [10, 3, 3]}),
         (balanced_of(["A", "B"], 20, 4, 5), {"A": [20, 4, 5], "B": [20, 4, 5]}),
     ],
@@ -137,25 +131,18 @@ def test_every_kind_draws_for_each_seed(setting: Setting, sizes: dict[str, list[
     assert sizes_of(first) == sizes
 
 
-def test_balanced_with_too_few_examples_names_the_setting() -> None:
-    with pytest.raises(QuorumError, match=r"settings\.even: A has 3 train examples, not 20"):
-        kinds.partition("even", balanced_of(["A"], 20, 1, 1), corpus(A=(3, 1, 1)), 1)
-
-
 @pytest.mark.parametrize(("sample", "counts"), [("AB", (5, 1, 4)), ("A", (8, 1, 4)), ("", (20, 1, 9))])
 def test_counts_are_fitted_to_clients_of_the_sample_alone(sample: str, counts: Sizes) -> None:
     """20, 1 and 9 are wanted. B has the fewest training examples, A the fewest test examples."""
     examples = {i: replace(e, corpus=e.domain) for i, e in corpus(A=(8, 2, 4), B=(5, 3, 6)).items()}
-    assert domains.fitted(balanced_of(["A", "B"], 20, 1, 9), examples, set(sample)) == balanced_of(["A", "B"], *counts)
-    shares = domains_of("A", train_fraction=0.5)
-    assert domains.fitted(shares, examples, set(sample)) is shares
+    assert balanced_of(["A", "B"], 20, 1, 9).fitted(examples, set(sample)) == balanced_of(["A", "B"], *counts)
 
 
 @pytest.mark.parametrize("corpora", [("qmsum", "qmsum"), ("qmsum", "ami")])
 def test_a_meeting_in_training_and_test_is_a_leak_also_across_clients_and_corpora(corpora: tuple[str, str]) -> None:
     """AMI's ES2004a is QMSum's."""
     examples = {i: replace(e, corpus=corpora[e.domain == "B"]) for i, e in corpus(A=(1, 1, 1), B=(1, 1, 1)).items()}
-    manifest = domains.of_domains(domains_of("A", "B"), examples, 1)
+    manifest = domains_of("A", "B").draw(examples, 1, {})
     check(manifest, examples, "manifest")
     (tested,) = manifest["B"]["test"]
     examples[tested] = replace(examples[tested], meeting=examples[manifest["A"]["train"][0]].meeting)
@@ -163,56 +150,35 @@ def test_a_meeting_in_training_and_test_is_a_leak_also_across_clients_and_corpor
         check(manifest, examples, "manifest")
 
 
-Stage = Callable[..., Manifest]
-
-
-@pytest.fixture
-def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Stage:
-    """The stage `partition` for a setting `s` at seed 1."""
-    monkeypatch.chdir(tmp_path)
+def drawn(setting: Setting, examples: dict[str, Conversation], sample: Sequence[str] = (), batch: int = 0) -> Manifest:
+    """The checked partition of a setting `s` at seed 1."""
     fields: dict[str, Any] = {"code": {}, "task": "pipeline.tasks.summarize", "data": ["qmsum"], "seeds": [1]}
-
-    def run(setting: Setting, examples: dict[str, Conversation], source: str = "mirror", batch: int = 0) -> Manifest:
-        order = PartitionOrder(**fields, setting=setting, batch=(batch, 1) if batch else None)
-        write_json(layout.order("partition", "s"), order.model_dump(mode="json"))
-        write_examples(layout.examples("qmsum"), examples.values())
-        write_json(layout.notes("qmsum"), {"source": {"source": source}})
-        partition_stage.run("s")
-        manifest: Manifest = read_json(layout.partition("s", 1))["manifest"]
-        return manifest
-
-    return run
+    order = PartitionOrder(**fields, setting=setting, batch=(batch, 1) if batch else None)
+    return draw("s", order, examples, 1, sample).manifest
 
 
-def test_the_stage_uses_what_the_sample_has_and_says_so(stage: Stage, capsys: pytest.CaptureFixture[str]) -> None:
-    """Three training examples where twenty are wanted. A corpus that the order does not name is not read."""
-    layout.examples("samsum").parent.mkdir(parents=True)
-    layout.examples("samsum").write_text("no example")
-    assert sizes_of(stage(balanced_of(["A"], 20, 1, 1), corpus(A=(3, 1, 1)), "sample")) == {"A": [3, 1, 1]}
+def test_what_the_sample_has_is_used_and_a_small_client_trains_both_with_a_warning(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Three training examples where twenty are wanted."""
+    assert sizes_of(drawn(balanced_of(["A"], 20, 1, 1), corpus(A=(3, 1, 1)), ["qmsum"])) == {"A": [3, 1, 1]}
     assert "s: the sample has fewer examples than params.yaml needs: train=3 val=1 test=1" in capsys.readouterr().err
+    drawn(domains_of("A"), corpus(A=(3, 1, 1)), batch=16)
+    assert "client A has 3 training examples, so 1 steps a round, where 5 are wanted" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
     ("setting", "a", "batch", "message"),
     [
+        (balanced_of(["A"], 20, 1, 1), (3, 1, 1), 0, r"settings\.s: A has 3 train examples, not 20"),
         (domains_of("A"), (3, 1, 0), 0, "client A has no test examples"),
         # A third of 30 examples in batches of 4: 10 are 4 and 6, two steps; all 30 would be seven.
         (domains_of("A", train_fraction=0.334), (30, 2, 2), 4, "settings.s: client A has 10 .*, so 2 steps"),
         # A tenth of B's 40 examples is one batch of 4.
         (domains_of("A", "B", only={"B": Share(train_fraction=0.1)}), (40, 2, 2), 4, "client B has 4 .*, so 1 steps"),
     ],
-    ids=["no test", "a fraction with too few steps", "a client's own share with too few steps"],
+    ids=["too few", "no test", "a fraction with too few steps", "a client's own share with too few steps"],
 )
-def test_the_stage_refuses_and_writes_nothing(
-    setting: Setting, a: Sizes, batch: int, message: str, stage: Stage
-) -> None:
+def test_a_setting_that_does_not_fit_is_one_line(setting: Setting, a: Sizes, batch: int, message: str) -> None:
     with pytest.raises(QuorumError, match=message):
-        stage(setting, corpus(A=a, B=(40, 2, 2)), batch=batch)
-    assert not layout.partition("s", 1).exists()
-
-
-def test_a_client_that_is_too_small_itself_trains_with_a_warning(
-    stage: Stage, capsys: pytest.CaptureFixture[str]
-) -> None:
-    stage(domains_of("A"), corpus(A=(3, 1, 1)), batch=16)
-    assert "client A has 3 training examples, so 1 steps a round, where 5 are wanted" in capsys.readouterr().err
+        drawn(setting, corpus(A=a, B=(40, 2, 2)), batch=batch)

@@ -60,16 +60,17 @@ def test_a_skew_by_cluster_deals_out_clusters() -> None:
     assert sorted(pure) == [1, 2] or pure == [1, 1]
 
 
-def test_natural_owners_are_judged_on_their_own_texts() -> None:
-    """cyd has no development text, so it is no client."""
-    manifest = drawn("natural", least=4)
-    found = {client: [len(own[split]) for split in SPLITS] for client, own in manifest.items()}
-    assert found == {"ann": [6, 1, 1], "bob": [4, 1, 1]}
-
-
-def test_the_largest_owners_are_taken_and_so_many_texts_of_each() -> None:
-    manifest = drawn("natural", clients=2, each=3, own=False)
-    assert {client: len(own["train"]) for client, own in manifest.items()} == {"ann": 3, "cyd": 3, SERVER: 0}
+@pytest.mark.parametrize(
+    ("fields", "sizes"),
+    [
+        ({"least": 4}, {"ann": [6, 1, 1], "bob": [4, 1, 1]}),  # cyd has no development text, so it is no client
+        ({"clients": 2, "each": 3, "own": False}, {"ann": [3, 0, 0], "cyd": [3, 0, 0], SERVER: [0, 2, 3]}),
+    ],
+    ids=["all, tested on their own texts", "so many texts of each of the largest"],
+)
+def test_natural_clients_are_owners(fields: dict[str, int], sizes: dict[str, list[int]]) -> None:
+    manifest = drawn("natural", **fields)
+    assert {client: [len(own[split]) for split in SPLITS] for client, own in manifest.items()} == sizes
 
 
 @pytest.mark.parametrize(
@@ -108,16 +109,11 @@ def test_a_partition_of_other_data_is_refused(path: Path) -> None:
         from_file(path, "other")
 
 
-def given_file(folder: Path, content: str) -> list[str]:
-    """The clients of a partition in FedNLP's form, which has no hash."""
-    (folder / "p.json").write_text(content)
-    return list(from_file(folder / "p.json"))
-
-
-def test_a_partition_in_fednlps_form_needs_no_hash(tmp_path: Path) -> None:
+def test_a_partition_in_fednlps_form_needs_no_hash(path: Path) -> None:
     ids = [i for i in texts() if "train" in i]
     data = {"0": {"train": ids[:5], "test": []}, "1": {"train": ids[5:], "test": []}}
-    assert given_file(tmp_path, json.dumps({"uniform": {"n_clients": 2, "partition_data": data}})) == ["0", "1", SERVER]
+    path.write_text(json.dumps({"uniform": {"n_clients": 2, "partition_data": data}}))
+    assert list(from_file(path)) == ["0", "1", SERVER]
 
 
 @pytest.mark.parametrize(
@@ -131,9 +127,10 @@ def test_a_partition_in_fednlps_form_needs_no_hash(tmp_path: Path) -> None:
         ('{"p": {"partition_data": {"0": {"train": ["ann/train/0", "ann/train/0"]}}}}', "to two clients"),
     ],
 )
-def test_a_file_that_is_no_partition_is_one_line(content: str, message: str, tmp_path: Path) -> None:
-    with pytest.raises(QuorumError, match=rf"p\.json: .*{message}"):
-        given_file(tmp_path, content)
+def test_a_file_that_is_no_partition_is_one_line(content: str, message: str, path: Path) -> None:
+    path.write_text(content)
+    with pytest.raises(QuorumError, match=rf"\.json: .*{message}"):
+        from_file(path)
 
 
 def test_alpha_needs_labels_to_skew() -> None:

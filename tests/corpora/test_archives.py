@@ -10,9 +10,7 @@ from typing import Any
 
 import pytest
 
-from pipeline.corpora import sources
-from pipeline.corpora.archives import Archived, Tarball, content_of
-from pipeline.corpora.catalog import SOURCES
+from pipeline.corpora.published_files import Archived, Tarball, content_of
 from pipeline.errors import QuorumError
 from pipeline.workspace.files import write_bytes
 
@@ -68,7 +66,11 @@ def test_tarballs_of_several_commits_give_what_the_mirror_does(
 
 @pytest.mark.parametrize(
     ("content", "message"),
-    [(None, "is missing from the mirror"), (b"no archive", "damaged"), ({"data/one.txt": b"2"}, "content .*… instead")],
+    [
+        (None, "is missing from the mirror"),
+        (b"no archive", "damaged"),
+        ({"data/one.txt": b"2"}, "checksum .*… instead"),
+    ],
 )
 def test_an_archive_that_cannot_be_used_is_named(
     content: Any, message: str, published: Archived, tmp_path: Path
@@ -104,27 +106,3 @@ def test_a_member_that_leads_out_of_an_archive_is_refused_before_anything_is_wri
     with pytest.raises(QuorumError, match="so nothing was unpacked"):
         published.fetch(None, tmp_path / "downloads", tmp_path / "raw")
     assert sorted(tmp_path.rglob("*")) == before
-
-
-def test_an_archive_out_of_reach_is_named(published: Archived, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(*_: Any, **__: Any) -> None:
-        raise TimeoutError("too slow")
-
-    monkeypatch.setattr(urllib.request, "urlopen", fail)
-    with pytest.raises(QuorumError, match=r"github.com/a/b.*could not be fetched .too slow.; check the network"):
-        published.fetch(None, tmp_path / "downloads", tmp_path / "raw")
-
-
-def test_the_best_source_that_answers_is_chosen(
-    published: Archived, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The mirror's archive, else upstream, else the sample."""
-    monkeypatch.setitem(SOURCES, "uner", published)
-    monkeypatch.setenv("QUORUM_MIRROR", str(tmp_path / "mirror"))
-    assert sources.choose("uner", "auto") == "mirror"
-    sources.fetch("uner", "mirror", tmp_path / "raw")
-    assert content_of(tmp_path / "raw") == published.content
-    assert SOURCES["uner"].commit == "11111111+22222222"
-    monkeypatch.setenv("QUORUM_MIRROR", "")
-    monkeypatch.setattr(urllib.request, "urlopen", lambda *_, **__: (_ for _ in ()).throw(OSError("no net")))
-    assert sources.choose("uner", "auto") == "sample"

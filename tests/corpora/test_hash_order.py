@@ -42,23 +42,14 @@ def lay(corpus: str, numbers: range, source: str = "mirror") -> None:
     write_json(layout.notes(corpus), {"source": {"source": source}})
 
 
-@pytest.fixture
-def two(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """QMSum of three examples, and a sample in the place of SAMSum of two."""
+def test_examples_are_of_the_corpora_that_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """QMSum has three examples, and a sample of two is in the place of SAMSum. What is not named is not read."""
     monkeypatch.chdir(tmp_path)
     lay("qmsum", range(3))
     lay("samsum", range(3, 5), "sample")
-
-
-@pytest.mark.usefixtures("two")
-def test_examples_are_of_the_corpora_that_are_named() -> None:
     read = examples_of(["samsum", "qmsum"], Conversation)
     assert [example.meeting for example in read.values()] == ["m3", "m4", "m0", "m1", "m2"]
     assert sampled(["qmsum", "samsum"]) == {"samsum"}
-
-
-@pytest.mark.usefixtures("two")
-def test_a_corpus_that_is_not_named_is_not_read() -> None:
     layout.examples("samsum").write_text("no example")
     layout.notes("samsum").unlink()
     assert [example.meeting for example in examples_of(["qmsum"], Conversation).values()] == ["m0", "m1", "m2"]

@@ -14,43 +14,33 @@ import pytest
 from conftest import MIRROR, ROOT, needs_mirror
 
 from pipeline.clients.manifest import by_split, check
-from pipeline.corpora import elitr, hmnet, samsum, sources
+from pipeline.corpora import sources
+from pipeline.corpora.catalog import Options
 from pipeline.corpora.conversation import Turn
+from pipeline.corpora.dialogues import elitr, hmnet
 from pipeline.corpora.example import SPLITS
-from pipeline.corpora.options import Options
 from pipeline.corpora.readers import read_source
 from pipeline.corpora.text import joined
 from pipeline.errors import QuorumError
-
-
-def samsum_zip(folder: Path, rows: list[tuple[str, str, str]]) -> Path:
-    with zipfile.ZipFile(folder / "samsum.zip", "w") as archive:
-        for name in ("train", "validation", "test"):
-            stream = io.StringIO(newline="")
-            csv.writer(stream).writerows([("id", "dialogue", "summary"), *rows])
-            archive.writestr(f"samsum/{name}.csv", stream.getvalue())
-            archive.writestr(f"__MACOSX/samsum/._{name}.csv", b"\x00\xff")
-    return folder
+from pipeline.workspace.files import write_bytes, write_jsonl
 
 
 def test_a_dialogue_becomes_turns(tmp_path: Path) -> None:
-    """An empty dialogue is an example and counted; one without a summary is left out and counted. All are tested."""
+    """An empty dialogue is an example and counted; one without a summary is left out and counted, in each split."""
     rows = [("1", "Ann: Hi\nBen: Hello\nhow are you?", "They greet."), ("2", "", "Nothing."), ("3", "Ann: Hi", " ")]
-    read = read_source("samsum", samsum_zip(tmp_path, rows), Options(query="Summarize."))
+    with zipfile.ZipFile(tmp_path / "samsum.zip", "w") as archive:
+        for name in ("train", "validation", "test"):
+            stream = io.StringIO(newline="")
+            csv.writer(stream).writerows([("id", "dialogue", "summary"), *((f"{name}-{i}", *row) for i, *row in rows)])
+            archive.writestr(f"samsum/{name}.csv", stream.getvalue())
+            archive.writestr(f"__MACOSX/samsum/._{name}.csv", b"\x00\xff")
+    read = read_source("samsum", tmp_path, Options(query="Summarize."))
     first = read.examples[0]
-    assert (read.notes["meetings"], len(read.examples)) == (2, 2)
+    assert (read.notes["meetings"], len(read.examples)) == (6, 6)
     assert first.turns == (Turn("Ann", "Hi"), Turn("Ben", "Hello how are you?"))
-    assert (first.domain, first.split, first.query, first.target) == ("SAMSum", "test", "Summarize.", "They greet.")
-    assert read.notes["kept_without_turns"] == ["samsum/2"] * 3
-    assert read.notes["dropped_empty_target"] == ["samsum/3"] * 3
-
-
-@pytest.mark.parametrize("content", [None, b"PK"])
-def test_what_is_no_samsum_zip_is_one_line(content: bytes | None, tmp_path: Path) -> None:
-    if content:
-        (tmp_path / "samsum.zip").write_bytes(content)
-    with pytest.raises(QuorumError, match="not SAMSum's zip"):
-        list(samsum.read(tmp_path))
+    assert (first.domain, first.split, first.query, first.target) == ("SAMSum", "train", "Summarize.", "They greet.")
+    assert read.notes["kept_without_turns"] == [f"samsum/{split}-2" for split in ("train", "validation", "test")]
+    assert read.notes["dropped_empty_target"] == [f"samsum/{split}-3" for split in ("train", "validation", "test")]
 
 
 @pytest.mark.parametrize(
@@ -65,13 +55,6 @@ def test_tokens_become_running_text(tokens: str, text: str) -> None:
     assert joined(tokens.split()) == text
 
 
-def hmnet_folder(folder: Path, row: dict[str, Any]) -> Path:
-    for split in ("train", "dev", "test"):
-        (folder / split).mkdir(parents=True)
-        (folder / split / "split_0.jsonl.gz").write_bytes(gzip.compress(json.dumps(row).encode()))
-    return folder
-
-
 def turn(speaker: str, role: str, words: str) -> dict[str, Any]:
     return {"speaker": speaker, "role": role, "utt": {"word": words.split()}}
 
@@ -83,21 +66,12 @@ def test_roles_are_speakers(tmp_path: Path) -> None:
         "meeting": [turn("B", "PM", "Let 's start ."), turn("C", "Grad", "Yes ."), turn("D", "UI", "{laugh}")],
         "summary": ["The PM opened .", "All agreed ."],
     }
-    dialogues = list(hmnet.read(hmnet_folder(tmp_path, row)))
+    for split in ("train", "dev", "test"):
+        write_bytes(tmp_path / split / "split_0.jsonl.gz", gzip.compress(json.dumps(row).encode()))
+    dialogues = list(hmnet(tmp_path))
     assert [one.split for one in dialogues] == list(SPLITS)
     assert dialogues[0].turns == (Turn("Project Manager", "Let's start."), Turn("Grad C", "Yes."))
     assert (dialogues[0].meeting, dialogues[0].summary) == ("ES2004a", "The PM opened. All agreed.")
-
-
-@pytest.mark.parametrize(
-    "content", [b"no gzip", gzip.compress(b"{"), gzip.compress(b'{"id": 1}')], ids=["no gzip", "no JSON", "no meeting"]
-)
-def test_what_is_no_hmnet_file_is_one_line(tmp_path: Path, content: bytes) -> None:
-    folder = hmnet_folder(tmp_path, {})
-    for path in folder.rglob("*.gz"):
-        path.write_bytes(content)
-    with pytest.raises(QuorumError, match="restore the file as published"):
-        list(hmnet.read(folder))
 
 
 def test_elitr_utterances_and_minutes(tmp_path: Path) -> None:
@@ -108,32 +82,24 @@ def test_elitr_utterances_and_minutes(tmp_path: Path) -> None:
         (meeting / "minutes_GENER_annot02.txt").write_text("- Other words\n")
         (meeting / "minutes_GENER_annot01.txt").write_text("* PERSON1 greets\n  - They begin.\n")
         (meeting / "minutes_ORIG.txt").write_text("agenda")
-    first, *others = elitr.read(tmp_path)
+    first, *others = elitr(tmp_path)
     assert len(others) == 2
     assert first.turns == (Turn("PERSON1", "Hi all. So let's go."), Turn("PERSON2", "Yes"))
     assert first.summary == "PERSON1 greets. They begin."
 
 
-def lay_meetingbank(folder: Path, **uids: list[str]) -> Path:
-    for name, own in uids.items():
-        rows = [{"id": 1, "uid": uid, "transcript": "Please read the title.", "summary": "A bill."} for uid in own]
-        (folder / f"{name}.json").write_text("\n".join(map(json.dumps, rows)) + "\n")
-    return folder
-
-
 def test_a_meeting_whose_segments_lie_in_two_splits_is_tested_alone(tmp_path: Path) -> None:
     """City and date are the meeting. Of Monday's three segments the test's stays; Tuesday's two train."""
-    lay_meetingbank(
-        tmp_path, train=["C_mon_1", "C_tue_1", "C_tue_2"], validation=["C_mon_2", "C_wed_1"], test=["C_mon_3"]
-    )
+    for name, ends in (("train", "mon_1 tue_1 tue_2"), ("validation", "mon_2 wed_1"), ("test", "mon_3")):
+        words = {"transcript": "Please read the title.", "summary": "A bill."}
+        write_jsonl(tmp_path / f"{name}.json", [{"id": 1, "uid": f"C_{end}", **words} for end in ends.split()])
     read = read_source("meetingbank", tmp_path, Options(query="q"))
     examples = read.examples
     assert [e.id for e in examples] == [f"meetingbank/C_{end}" for end in ("tue_1", "tue_2", "wed_1", "mon_3")]
     assert (read.notes["meetings"], [e.meeting for e in examples]) == (3, ["C_tue", "C_tue", "C_wed", "C_mon"])
     assert examples[0].turns == (Turn("Speaker", "Please read the title."),)
     assert read.notes["dropped_tested_meeting"] == ["meetingbank/C_mon_1", "meetingbank/C_mon_2"]
-    by_id = {example.id: example for example in examples}
-    check({"MeetingBank": by_split(by_id, "MeetingBank")}, by_id, "manifest")
+    check({"MeetingBank": by_split(examples)}, {example.id: example for example in examples}, "manifest")
 
 
 @pytest.mark.parametrize(("corpus", "where"), [("elitr", "hdl.handle.net"), ("meetingbank", "huggingface.co")])
@@ -143,8 +109,29 @@ def test_what_only_its_publisher_gives_says_how_to_get_it(
     monkeypatch.setenv("QUORUM_MIRROR", str(tmp_path))
     with pytest.raises(QuorumError, match=where):
         sources.choose(corpus, "auto")
-    with pytest.raises(QuorumError, match=where):
+
+
+@pytest.mark.parametrize(
+    ("corpus", "file", "content", "message"),
+    [
+        ("samsum", "samsum.zip", None, "samsum.zip.*; run `dvc repro ingest@samsum`"),
+        ("samsum", "samsum.zip", b"PK", "File is not a zip file"),
+        ("ami", "train/a.jsonl.gz", b"no gzip", "Not a gzipped file"),
+        ("ami", "train/a.jsonl.gz", gzip.compress(b'{"id": 1}'), "KeyError.'meeting'"),
+        ("ami", "other/a.jsonl.gz", b"", "holds no train example"),
+        ("elitr", "train/may/transcript.txt", b"\xff", "invalid start byte.*hdl.handle.net"),
+        ("meetingbank", "train.json", b"{}", "KeyError.'uid'.*huggingface.co"),
+        ("meetingbank", "train.json", b"{", r"train\.json: line 1: malformed JSON"),
+    ],
+)
+def test_a_file_that_is_not_as_published_is_one_line(
+    corpus: str, file: str, content: bytes | None, message: str, tmp_path: Path
+) -> None:
+    if content is not None:
+        write_bytes(tmp_path / file, content)
+    with pytest.raises(QuorumError, match=message) as caught:
         read_source(corpus, tmp_path, Options(query="q"))
+    assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize("corpus", ["qmsum", "samsum", "ami", "icsi"])

@@ -28,14 +28,8 @@ def cues(*parts: str) -> str:
 
 
 COLONS = (
-    "1",
-    "Ann Lee: Shall we begin?",
-    "2",
-    "Bob: Yes.",
-    "3",
-    "Bob: The budget is short.",
-    "4",
-    "Ann Lee: How much?",
+    *("1", "Ann Lee: Shall we begin?", "2", "Bob: Yes.", "3", "Bob: The budget is short."),
+    *("4", "Ann Lee: How much?"),
 )
 VOICES = (
     *("aaa-0", "<v Ann Lee>Shall we\nbegin?</v> <v Bob>Yes.</v>"),
@@ -139,6 +133,10 @@ def test_a_line_of_any_length_is_read_in_little_time(line: str, ending: str, tmp
     assert turn.speaker == "Ann"
 
 
+REVERSED = b"""{"meeting_transcripts": [{"speaker": "A", "content": "a"}],
+ "specific_query_list": [{"query": "q", "answer": "a", "relevant_text_span": [["3", "1"]]}]}"""
+
+
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
@@ -152,7 +150,10 @@ def test_a_line_of_any_length_is_read_in_little_time(line: str, ending: str, tmp
         ("a.srt", b"Ann: not an srt\n", "is no SubRip"),
         ("a.docx", b"PK no document", "is no Word document"),
         ("a.pdf", b"%PDF", ".pdf is no format that is read; export the meeting as .vtt, .srt, .docx, .txt, .json"),
-        ("a.json", b"{}", "not a QMSum meeting"),
+        ("a.json", b"{}", "not a QMSum meeting: meeting_transcripts: is missing"),
+        ("a.json", b'{"meeting_transcripts": []}', "meeting_transcripts: List should have at least 1 item"),
+        ("a.json", b'{"meeting_transcripts": [{"speaker": "A"}]}', "meeting_transcripts.0.content: is missing"),
+        ("a.json", REVERSED, "specific_query_list.0.relevant_text_span: [3, 1] runs backwards"),
         ("gone.vtt", None, "gone.vtt: no such file"),
     ],
 )

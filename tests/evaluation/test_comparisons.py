@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import pytest
@@ -29,6 +29,14 @@ from pipeline.tasks.task import LOSS, Metric
 
 SCORE = Metric("score", "score", "points", "more", 2)
 REPETITION = Metric("repetition", "repetition", "%", "less", 1)
+
+
+Value = TypeVar("Value")
+
+
+def there(value: Value | None) -> Value:
+    assert value is not None
+    return value
 
 
 def clusters(*values: float, first: int = 0) -> Clusters:
@@ -64,28 +72,20 @@ LOGS = np.array([-1.0, 0.0, 1.0, 2.0])
 def test_an_effect_over_groups_is_their_mean_with_each_seeds_own() -> None:
     """All texts of equal length gain 7."""
     effect = effect_of(comparison(), AGREEING, {None: AtLength(np.full(4, 7.0), np.zeros(4), list("abcd"))})
-    assert effect.interval is not None
-    assert effect.interval.value == pytest.approx(2)
-    assert effect.interval.low > 0
+    interval = there(effect.interval)
+    assert (interval.value, interval.low > 0) == (pytest.approx(2), True)
     assert (effect.by_seed, effect.groups, effect.paper) == ({1: 2.0, 2: 2.0}, 12, 2.0)
     assert effect.p_seeds == pytest.approx(1)
     assert (effect.at_equal_length, effect.pooled) == (Interval(7.0, 7.0, 7.0), None)
 
 
-def test_a_comparison_without_its_runs_has_no_effect() -> None:
-    assert compare([comparison()], lambda *_: None, [1], 500) == [Effect(comparison(), "score")]
-
-
 def test_over_seeds_each_seed_is_an_observation_and_one_alone_has_no_interval() -> None:
     """1, 2, 3: mean 2, standard error 1/√3, t = 3.46 with 2 degrees of freedom: p 0.0742, and 2 ± 4.303/√3."""
     three = effect_of(comparison(over="seeds"), {seed: clusters(float(seed)) for seed in (1, 2, 3)})
-    assert three.interval is not None
-    assert three.interval.ends == pytest.approx((2 - 4.3027 / math.sqrt(3), 2 + 4.3027 / math.sqrt(3)), abs=1e-3)
+    assert there(three.interval).ends == pytest.approx((2 - 4.3027 / math.sqrt(3), 2 + 4.3027 / math.sqrt(3)), abs=1e-3)
     assert three.p == pytest.approx(0.0742, abs=1e-4)
     one = effect_of(comparison(over="seeds"), {1: clusters(2.0)})
-    assert one.interval is not None
-    assert one.interval.is_point
-    assert one.p is None
+    assert (there(one.interval).is_point, one.p) == (True, None)
 
 
 def test_cochrans_q_of_two_seeds_by_hand() -> None:
@@ -104,16 +104,13 @@ def test_where_seeds_disagree_their_own_spread_gives_intervals_and_p() -> None:
     """
     lengths = {seed: AtLength(gain + 2 * LOGS, LOGS, list("abcd")) for seed, gain in ((1, 1.0), (2, 3.0))}
     effect = effect_of(comparison(), DISAGREEING, lengths)
+    pooled, equal = there(effect.pooled), there(effect.at_equal_length)
     assert effect.disagree
-    assert effect.interval is not None
-    assert effect.interval.ends == pytest.approx((5 - 5 * 12.706, 5 + 5 * 12.706), abs=0.01)
+    assert there(effect.interval).ends == pytest.approx((5 - 5 * 12.706, 5 + 5 * 12.706), abs=0.01)
     assert effect.p == pytest.approx(0.5)  # t = 1 with 1 degree of freedom
-    assert effect.pooled is not None
-    assert effect.pooled.value == pytest.approx(5)
-    assert effect.pooled.high < 15, "of eight groups, not of two seeds"
-    assert effect.at_equal_length is not None
-    assert effect.at_equal_length.value == pytest.approx(2)
-    assert effect.at_equal_length.ends == pytest.approx((2 - 12.706, 2 + 12.706), abs=0.01)
+    assert pooled.value == pytest.approx(5)
+    assert pooled.high < 15, "of eight groups, not of two seeds"
+    assert (equal.value, *equal.ends) == pytest.approx((2, 2 - 12.706, 2 + 12.706), abs=0.01)
 
 
 def test_holm_runs_over_a_family_and_metric_and_counts_what_was_not_run() -> None:
@@ -181,13 +178,11 @@ def test_a_contrast_is_a_gain_over_what_all_runs_have(one: str, other: str, metr
 
 def test_lengths_are_compared_by_their_logs_and_a_loss_has_none() -> None:
     """4 words and 2; 3 % less repetition is a gain, also at equal length."""
-    found = ONE_SEED.at_length({"a": 1, "b": -1}, "score", None)
-    assert found is not None
+    found = there(ONE_SEED.at_length({"a": 1, "b": -1}, "score", None))
     assert found["client"].lengths == pytest.approx([math.log(2)])
     assert ONE_SEED.at_length({"a": 1, "b": -1}, "loss", None) is None
-    less = ONE_SEED.at_length({"less": 1, "repeats": -1}, "repetition", None)
-    assert less is not None
-    assert (less["client"].gains.tolist(), less["client"].lengths.tolist()) == ([3.0], [0.0])
+    less = there(ONE_SEED.at_length({"less": 1, "repeats": -1}, "repetition", None))["client"]
+    assert (less.gains.tolist(), less.lengths.tolist()) == ([3.0], [0.0])
 
 
 def test_a_contrast_is_over_the_seeds_that_all_runs_have() -> None:
@@ -196,11 +191,11 @@ def test_a_contrast_is_over_the_seeds_that_all_runs_have() -> None:
     by_seed = ScoresBySeed(
         {seed: {run: [row("1", "m", score=v)] for run, v in own.items()} for seed, own in scores.items()}, METRICS
     )
-    found = by_seed.contrast({"a": 1, "b": -1}, "score", None)
-    assert found is not None
-    assert found["client"].ratio() == 1.5
+    assert there(by_seed.contrast({"a": 1, "b": -1}, "score", None))["client"].ratio() == 1.5
     assert by_seed.contrast({"a": 1, "b": -1}, "score", 13) is None
     assert by_seed.contrast({"a": 1, "c": -1}, "score", None) is None
+    apart = comparison(terms={"a": 1, "c": -1})
+    assert compare([apart], by_seed.contrast, list(scores), 200) == [Effect(apart, "score")]
     (effect,) = compare([comparison()], by_seed.contrast, list(scores), 200)
     assert effect.by_seed == {11: 1.0, 12: 2.0}
 
@@ -213,22 +208,19 @@ def test_a_misspelt_metric_is_refused_and_one_of_another_task_is_left_out() -> N
     ):
         on_known_metrics(path, [comparison(effects={"scor": None})], known)
     two, other = comparison(effects={"score": 1.0, "bleu": 2.0}), comparison(terms={"x": 1}, effects={"coco": None})
-    assert [one.effects for one in on_known_metrics(path, [two, other], known)] == [{"score": 1.0}, {"coco": None}]
+    assert [one.effects for one in on_known_metrics(path, [two, other], known)] == [
+        {"score": 1.0},
+        {"coco": None},
+    ]
 
 
-def test_a_misspelt_run_is_refused_with_the_name_that_is_near() -> None:
-    """Of the 23 letters of `fedavg-locl` and `fedavg-local` 22 agree: 0.96."""
-    one = comparison(terms={"a": 1, "fedavg-locl": -1})
+def test_a_misspelt_run_is_refused_and_one_that_a_plan_leaves_out_is_listed() -> None:
+    """Of the 23 letters of `fedavg-locl` and `fedavg-local` 22 agree: 0.96; of the 26 of `fedselectkd-own` 22: 0.85."""
+    path, known = Path("comparisons.yaml"), ["a", "fedavg-local", "fedselectkd"]
     with pytest.raises(QuorumError, match=r"c\.terms\.fedavg-locl: no such run .* did you mean fedavg-local\?"):
-        unknown_runs(Path("comparisons.yaml"), [one], ["a", "fedavg-local"])
-
-
-@pytest.mark.parametrize("run", ["single", "fedselectkd-own"])
-def test_a_run_that_a_plan_leaves_out_is_listed(run: str) -> None:
-    """Of the 26 letters of `fedselectkd-own` and `fedselectkd` 22 agree: 0.85."""
-    one = comparison(terms={"fedselectkd": 1, run: -1})
-    for known, unknown in (["fedselectkd"], [run]), (["fedselectkd", run], []):
-        assert unknown_runs(Path("comparisons.yaml"), [one], known) == unknown
+        unknown_runs(path, [comparison(terms={"a": 1, "fedavg-locl": -1})], known)
+    left_out = comparison(terms={"a": 1, "single": 1, "fedselectkd-own": -1})
+    assert unknown_runs(path, [left_out], known) == ["single", "fedselectkd-own"]
 
 
 @pytest.mark.parametrize(

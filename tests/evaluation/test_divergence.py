@@ -7,33 +7,16 @@ import math
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
 
 from pipeline.evaluation.deciles import deciles
-from pipeline.evaluation.divergence import between_clients, topic_counts, word_counts
-
-
-def jensen_shannon(p: np.ndarray, q: np.ndarray) -> float:
-    """Of two clients that hold an example each, with these counts."""
-    return between_clients(np.stack([p, q]), ["A", "B"])[0]["A"]["B"]
+from pipeline.evaluation.divergence import between_clients, jensen_shannon, topic_counts, word_counts
 
 
 def test_divergence_by_hand() -> None:
     """P = (1, 0), Q = (1/2, 1/2), M = (3/4, 1/4): (log₂ 4/3 + (log₂ 2/3 + log₂ 2) / 2) / 2 = 0.3113 bits."""
     expected = (math.log2(4 / 3) + (math.log2(2 / 3) + math.log2(2)) / 2) / 2
-    assert jensen_shannon(np.array([3.0, 0.0]), np.array([1.0, 1.0])) == pytest.approx(expected)
-
-
-COUNTS = st.lists(st.integers(0, 9), min_size=4, max_size=4).filter(any).map(lambda row: np.array(row, dtype=float))
-
-
-@given(COUNTS, COUNTS)
-def test_divergence_is_symmetric_and_between_nothing_and_one_bit(p: np.ndarray, q: np.ndarray) -> None:
-    value = jensen_shannon(p, q)
-    assert -1e-12 <= value <= 1 + 1e-12
-    assert value == pytest.approx(jensen_shannon(q, p))
-    assert jensen_shannon(p, p) == pytest.approx(0)
+    found = jensen_shannon(np.array([[3.0, 0.0], [1.0, 1.0], [0.0, 2.0]]))
+    assert found == pytest.approx(np.array([[0, expected, 1], [expected, 0, expected], [1, expected, 0]]))
 
 
 def test_words_are_counted_in_one_order() -> None:
@@ -50,12 +33,6 @@ def test_topics_that_no_two_clients_share_are_a_bit_apart() -> None:
     assert found["A"]["C"] == pytest.approx(0.3113, abs=1e-4)
     assert found["A"]["A"] == 0
     assert 0 < by_chance < 0.3
-
-
-def test_what_chance_gives_two_single_examples() -> None:
-    """Four of one kind and none of another: always alike. Two texts without a common word: always a bit apart."""
-    assert between_clients(np.array([[1.0, 0.0]] * 4), ["A", "A", "B", "B"])[1] == 0
-    assert between_clients(np.eye(2), ["A", "B"])[1] == pytest.approx(1)
 
 
 def test_there_are_never_more_topics_than_sources_can_tell_apart() -> None:

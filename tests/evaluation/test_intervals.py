@@ -13,30 +13,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from made_results import AVERAGE
 
-from pipeline.evaluation.intervals import (
-    Clusters,
-    Interval,
-    aligned,
-    interval_of,
-    of_few,
-    sign_flip,
-    standard_error,
-)
+from pipeline.evaluation.intervals import Clusters, Interval, aligned, interval_of, of_few, sign_flip, standard_error
 from pipeline.evaluation.scores import ScoresBySeed, read_rows
 from pipeline.runs.result_files import read_result
 from pipeline.tasks.task import LOSS, Metric
 
 
-def test_clusters_sum_examples_by_meeting() -> None:
-    clusters = Clusters.of(["b", "a", "b"], [1.0, 2.0, 3.0], [1.0, 1.0, 1.0])
-    assert clusters.numerator.tolist() == [2.0, 4.0]
-    assert clusters.denominator.tolist() == [1.0, 2.0]
-    assert clusters.ratio() == 2.0
-
-
-def test_the_mean_over_clients_weighs_clients_alike() -> None:
+def test_examples_are_summed_by_meeting_and_clients_count_alike() -> None:
     """Client a has one example of 0, client b three of 9: the mean over clients is 4.5, over examples 6.75."""
-    a, b = Clusters.of(["l"], [0.0], [1.0]), Clusters.of(["m", "m", "n"], [9.0] * 3, [1.0] * 3)
+    a, b = Clusters.of(["l"], [0.0], [1.0]), Clusters.of(["n", "m", "n"], [9.0] * 3, [1.0] * 3)
+    assert (b.numerator.tolist(), b.denominator.tolist()) == ([9.0, 18.0], [1.0, 2.0])
     assert interval_of({"a": a, "b": b}, 200).value == 4.5
 
 
@@ -185,9 +171,8 @@ def test_intervals_cover_at_our_cluster_sizes(
 
 def test_few_values_have_an_interval_by_students_t_and_one_has_none() -> None:
     """Of 1, 2 and 3: mean 2, error 1 / √3, t(0.975, 2) = 4.3027. Of 1 and 3: error 1, t(0.975, 1) = 12.706."""
-    three, two = of_few([1.0, 2.0, 3.0]), of_few([1.0, 3.0])
+    three, two, one = of_few([1.0, 2.0, 3.0]), of_few([1.0, 3.0]), of_few([5.0])
     assert (three.value, three.standard_error) == (2.0, pytest.approx(3**-0.5))
     assert three.ends == pytest.approx((2 - 4.3027 / 3**0.5, 2 + 4.3027 / 3**0.5), abs=1e-4)
     assert two.ends == pytest.approx((2 - 12.706, 2 + 12.706), abs=1e-3)
-    assert of_few([5.0]).is_point
-    assert of_few([5.0]).value == 5.0
+    assert (one.value, one.is_point) == (5.0, True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -19,6 +18,7 @@ from pipeline.evaluation.pooled import (
     with_interval,
     worst_tenth,
 )
+from pipeline.evaluation.scores import Scored
 from pipeline.tasks.task import Metric
 
 SCORE = Metric("score", "score", "", "more", 1)
@@ -26,26 +26,29 @@ OF_SPANS = replace(SCORE, per="spans")
 F1 = Metric("f1", "span F1", "", "more", 1, per="spans", sought="true")
 
 
-def rows(*scores: float, groups: str = "", **more: list[float]) -> list[dict[str, Any]]:
-    """Texts in order, each in another group unless `groups` names them by letters."""
-    found = []
-    for number, score in enumerate(scores):
-        extra = {name: values[number] for name, values in more.items()}
-        group = groups[number] if groups else str(number)
-        found.append({"id": f"t{number}", "group": group, "label": "x", "score": score, **extra})
-    return found
+def rows(*scores: float, groups: str = "012", labels: str = "xxx", spans: str = "000") -> list[Scored]:
+    """Texts t0, t1, … of a client, each with a letter for its group and its label, and a digit for its spans."""
+    numbered = enumerate(zip(scores, groups, labels, spans, strict=False))
+    return [
+        Scored(f"t{number}", "c", group, 0, {"score": score, "spans": float(count)}, label)
+        for number, (score, group, label, count) in numbered
+    ]
+
+
+def spans(client: str, label: str, f1: float, named_and_true: float, true: float) -> Scored:
+    return Scored(f"{client}{label}{f1}", client, "", 0, {"f1": f1, "spans": named_and_true, "true": true}, label)
 
 
 def test_a_mean_is_over_texts_and_a_ratio_over_what_is_counted() -> None:
     """A mean of 50. Two of two spans are 400 over 4 named and true; none of three is 0 over 3: 400 / 7 in all."""
     assert value_of(rows(100.0, 0.0, 50.0), SCORE) == 50.0
-    counted = rows(400.0, 0.0, spans=[4, 3])
+    counted = rows(400.0, 0.0, spans="43")
     assert value_of(counted, OF_SPANS) == pytest.approx(400 / 7)
-    assert value_of(rows(0.0, spans=[0]), OF_SPANS) == 0.0
+    assert value_of(rows(0.0), OF_SPANS) == 0.0
 
 
 def test_what_texts_add_has_the_metric_as_its_mean() -> None:
-    counted = {1: rows(400.0, 0.0, 100.0, spans=[4, 3, 2])}
+    counted = {1: rows(400.0, 0.0, 100.0, spans="432")}
     added = [value for _, value in linear(counted, OF_SPANS).values()]
     assert np.mean(added) == pytest.approx(500 / 9)
 
@@ -71,8 +74,8 @@ def test_texts_of_a_group_share_a_sign() -> None:
 
 def test_a_clients_score_is_that_of_its_own_mixture() -> None:
     """q = (.8, .2), recalls .9 and .5: .82 for any shares among the test texts."""
-    judged = [{"id": f"a{i}", "group": "", "label": "a", "score": float(i < 9)} for i in range(10)]
-    judged += [{"id": f"b{i}", "group": "", "label": "b", "score": float(i < 20)} for i in range(40)]
+    scores = [float(i < 9) for i in range(10)] + [float(i < 20) for i in range(40)]
+    judged = rows(*scores, groups="g" * 50, labels="a" * 10 + "b" * 40, spans="0" * 50)
     assert per_client(judged, {"one": {"a": 8, "b": 2}}, SCORE) == {"one": pytest.approx(0.82)}
 
 
@@ -80,20 +83,13 @@ def test_a_client_whose_texts_hold_no_span_is_left_out() -> None:
     """Client b's label has no true span. One run names a span there, the other none: a is judged, 400 / 8, b never."""
     label_counts = {"a": {"LOC": 4}, "b": {"O": 4}}
     for named in (1, 0):
-        judged = [
-            {"id": "t0", "group": "", "label": "LOC", "f1": 400.0, "spans": 8, "true": 4},
-            {"id": "t1", "group": "", "label": "O", "f1": 0.0, "spans": named, "true": 0},
-        ]
+        judged = [spans("c", "LOC", 400.0, 8, 4), spans("c", "O", 0.0, named, 0)]
         assert per_client(judged, label_counts, F1) == {"a": 50.0}
 
 
 def test_clients_with_texts_of_their_own_are_judged_by_these() -> None:
     """a: 400 / 8 and 0 / 2 are 400 / 10; b names a span where there is none, and is not judged."""
-    judged = [
-        {"id": "t0", "client": "a", "f1": 400.0, "spans": 8, "true": 4},
-        {"id": "t1", "client": "a", "f1": 0.0, "spans": 2, "true": 1},
-        {"id": "t2", "client": "b", "f1": 0.0, "spans": 1, "true": 0},
-    ]
+    judged = [spans("a", "x", 400.0, 8, 4), spans("a", "x", 0.0, 2, 1), spans("b", "x", 0.0, 1, 0)]
     assert of_own_texts(judged, F1) == {"a": 40.0}
 
 
@@ -102,17 +98,13 @@ def test_a_text_that_a_seed_lacks_costs_nothing() -> None:
     assert with_interval({1: rows(100.0), 2: rows(100.0, 50.0)}, SCORE, 100).value == 87.5
 
 
-def test_the_worst_tenth_of_twenty_are_two() -> None:
-    assert worst_tenth([float(i) for i in range(20)]) == 0.5
-    assert worst_tenth([3.0, 1.0]) == 1.0
-
-
-def test_roughness_looks_at_the_last_half() -> None:
-    """The last half is 1 → 3 → 1: its changes are +2 and −2, whose standard deviation is 2."""
+def test_figures_of_lists_by_hand() -> None:
+    """Two of twenty are a tenth, one of two at least. Of the last half, 1 → 3 → 1, the changes deviate by 2."""
+    assert (worst_tenth([float(i) for i in range(20)]), worst_tenth([3.0, 1.0])) == (0.5, 1.0)
     assert roughness([9.0, 0.0, 9.0, 1.0, 3.0, 1.0]) == 2.0
 
 
-def test_divergence_of_nothing_in_common_is_one_bit() -> None:
-    """(1, 0) and (0, 1): 1 bit. (.5, .5) and (1, 0): H(.75, .25) = .8113, less the mean of 1 and 0: .3113."""
-    assert divergences({"a": {"x": 1}, "b": {"y": 1}})[0, 1] == 1.0
-    assert divergences({"a": {"x": 1, "y": 1}, "b": {"x": 2}})[0, 1] == pytest.approx(0.3113, abs=1e-4)
+def test_the_clients_that_lie_farthest_apart_come_first() -> None:
+    """b shares nothing with the others, a bit each; a and c are (.5, .5) and (1, 0): .3113 apart."""
+    found = divergences({"a": {"x": 1, "y": 1}, "b": {"z": 4}, "c": {"x": 2}, "none": {}})
+    assert found == pytest.approx(np.array([[0, 1, 1], [1, 0, 0.3113], [1, 0.3113, 0]]), abs=1e-4)

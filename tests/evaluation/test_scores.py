@@ -36,12 +36,8 @@ def test_figures_are_of_each_client_and_of_their_mean() -> None:
     rows = [
         Scored(f"{c}{i}", c, f"{c}{i}", 1, {"average": v}) for c, i, v in (("A", 0, 10), ("A", 1, 10), ("B", 0, 40))
     ]
-    figures = figures_of(rows, 200)
-    assert {client: (own.examples, own.metrics["average"].value) for client, own in figures.items()} == {
-        "A": (2, 10.0),
-        "B": (1, 40.0),
-        "mean": (3, 25.0),
-    }
+    found = {client: (own.examples, own.metrics["average"].value) for client, own in figures_of(rows, 200).items()}
+    assert found == {"A": (2, 10.0), "B": (1, 40.0), "mean": (3, 25.0)}
 
 
 def test_a_client_that_was_tested_on_few_meetings_gets_a_point() -> None:
@@ -58,8 +54,5 @@ def test_test_sets_that_are_drawn_anew_are_joined() -> None:
     first = [example("x", "m", 10, 20)]
     second = [example("y", "m", 30, 40), example("x", "m", 50, 60) | {"client": "B"}]
     rows = over_seeds(map(read_rows, (first, second)))
-    assert [(row.client, row.id, row.values["rouge1"]) for row in rows] == [
-        ("A", "x", 10),
-        ("A", "y", 30),
-        ("B", "x", 50),
-    ]
+    found = [(row.client, row.id, row.values["rouge1"]) for row in rows]
+    assert found == [("A", "x", 10), ("A", "y", 30), ("B", "x", 50)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from made_results import LEARNER, row_of
 
 from pipeline.clients.skews import SERVER
 from pipeline.evaluation.intervals import Interval
+from pipeline.evaluation.scores import Scored
 from pipeline.report.task_tables import (
     RunOutcome,
     client_rows,
@@ -27,17 +29,16 @@ ACCURACY = Metric("accuracy", "accuracy", "%", "more", 2)
 ENCODER = LEARNER.model_copy(update={"view": LEARNER.view.model_copy(update={"frozen": "e,0-1"})})
 
 
-def rows(**scores: list[float]) -> list[dict[str, Any]]:
+def rows(**scores: list[float]) -> list[Scored]:
     """Texts of a label each, with a loss of 1 and 3 nats in turn."""
     labelled = [(label, score) for label, own in scores.items() for score in own]
     return [
-        {"id": f"t{i}", "group": f"t{i}", "client": SERVER, "label": label, "accuracy": score}
-        | {"loss_sum": 1.0 + 2 * (i % 2), "items": 1}
+        Scored(f"t{i}", SERVER, f"t{i}", 1, {"accuracy": score, "loss": 1.0 + 2 * (i % 2)}, label)
         for i, (label, score) in enumerate(labelled)
     ]
 
 
-def outcome(*scored: list[dict[str, Any]], **best: float) -> RunOutcome:
+def outcome(*scored: list[Scored], **best: float) -> RunOutcome:
     """A run of 10 trainable numbers that sent 2 MB, with these test rows at seeds 1, 2, …"""
     row = row_of("tc-fedavg", method="AdaFedAvg", learner=ENCODER)
     at = {int(seed.removeprefix("seed_")): value for seed, value in best.items()}
@@ -73,7 +74,7 @@ def test_clients_that_cannot_be_scored_are_counted_as_a_mean_over_seeds(
 
 def test_clients_with_test_texts_are_scored_by_these_alone() -> None:
     """Both have label x: a's two texts score 100, b's two 0."""
-    own = [text | {"client": client} for text, client in zip(rows(x=[100, 100, 0, 0]), "aabb", strict=True)]
+    own = [replace(text, client=client) for text, client in zip(rows(x=[100, 100, 0, 0]), "aabb", strict=True)]
     found = method_row(outcome(own), [ACCURACY], {1: {"a": {"x": 2}, "b": {"x": 2}}}, 100)
     assert (found["clients_mean"], found["worst_tenth"], found["not_judged"]) == (50.0, 0.0, "")
     shown = {"a": 100.0, "b": 0.0, "clients_mean": 50.0, "worst_tenth": 0.0}
