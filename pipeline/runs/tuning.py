@@ -30,11 +30,10 @@ from pipeline.plan.schema import Params, Search
 from pipeline.plan.training import precision_of, train_order
 from pipeline.runs.encoding import encode
 from pipeline.runs.index import Index, index_of, training_key
-from pipeline.runs.learners import train_learner
 from pipeline.runs.partitioning import draw
 from pipeline.runs.prune import remove_checkpoints
 from pipeline.runs.result_files import refuse_another_precision
-from pipeline.runs.training import Finished
+from pipeline.runs.training import Finished, train_learner
 from pipeline.tasks.task import load_task
 from pipeline.workspace import layout
 from pipeline.workspace.files import sha256_json
