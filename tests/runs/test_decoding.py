@@ -8,14 +8,15 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import torch
 
 from pipeline.errors import QuorumError
 from pipeline.model.backbone import Row
 from pipeline.model.decoding_rule import DecodingRule
-from pipeline.model.entry import Entry, entry_file
+from pipeline.model.entry import Entry
 from pipeline.runs import decoding
-from pipeline.runs.decoding import decode, steps_of
-from pipeline.runs.jobs import Job
+from pipeline.runs.decoding import decode
+from pipeline.runs.jobs import Job, steps_of
 from pipeline.tasks.task import Prediction
 
 RULE = DecodingRule(beams=1, length_penalty=1.0, no_repeat_ngram=3, min_tokens=0, max_tokens=8)
@@ -27,22 +28,8 @@ class Rounding:
     """A task whose summaries depend on the batch: each names what was written with it, its own first."""
 
     def predict(self, _backbone: object, prefixes: Sequence[Any], rows: Sequence[Row], _rule: object) -> list[Any]:
-        own = [f"{prefixes[row.source]['name']}{row.adapter}" for row in rows]
+        own = [f"{int(prefixes[row.source]['targets'])}{row.adapter}" for row in rows]
         return [Prediction(f"{one} in {''.join(own)}", True) for one in own]
-
-
-class Store:
-    """Knows which entries are there, and not what is in them."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-
-    def has(self, key: str) -> bool:
-        return entry_file(self.folder, key).is_file()
-
-    def put(self, key: str, _prefix: object) -> None:
-        entry_file(self.folder, key).parent.mkdir(parents=True, exist_ok=True)
-        entry_file(self.folder, key).touch(exist_ok=False)
 
 
 @pytest.fixture(autouse=True)
@@ -50,7 +37,6 @@ def _task(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Three sources fit into a batch; what is read of one is its name."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(decoding, "load_task", lambda _name: Rounding())
-    monkeypatch.setattr(decoding, "PrefixStore", Store)
     monkeypatch.setattr(decoding, "SOURCE_BYTES", 3)
     monkeypatch.setattr(decoding, "read_adapter", lambda path: path.name)
     monkeypatch.setattr(decoding, "on_device", lambda adapter, _device: adapter)
@@ -84,7 +70,7 @@ def decoded(*jobs: Job, keys: str = "key") -> list[dict[str, str]]:
         device="cpu",
         bytes_of_source=lambda _: 1,
         check_lengths=lambda *_: None,
-        encode=lambda name, for_generation: ({"name": name}, {}),
+        encode=lambda name, for_generation: ({"targets": torch.tensor([int(name)])}, {}),
     )
     reading: Any = SimpleNamespace(model=backbone, windows=lambda name: [name], key=lambda name: f"{keys}{name}")
     steps, counted = steps_of(jobs), list[int]()
@@ -112,27 +98,20 @@ def test_each_client_writes_with_its_own_adapter() -> None:
 
 
 def test_what_a_run_writes_depends_on_no_other_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Neither on a fresh one, nor on one that is half done, nor on one with another test set."""
+    """Neither on a fresh one, nor on one that is half done, nor on one with another test set or none.
+
+    A stopped batch is written again whole, and a finished one is not: one of the first three, and the last two.
+    """
     (alone,) = decoded(job("a"))
     (tmp_path / "again").mkdir()
     monkeypatch.chdir(tmp_path / "again")
-    *_, other, found = decoded(job("b"), job("c", done="123"), job("d", "12"), job("a"))
+    _, _, none, other, found, stopped = decoded(
+        job("b"), job("c", done="123"), job("e", ""), job("d", "12"), job("a"), job("f", done="167")
+    )
     assert found == alone
-    assert other == {"1": "1d in 1d2d", "2": "2d in 1d2d"}
-
-
-def test_a_stopped_batch_is_written_again_whole_and_a_finished_one_is_not(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """One of the first three was finished, and both of the last two."""
-    (fresh,) = decoded(job("a"))
-    (tmp_path / "again").mkdir()
-    monkeypatch.chdir(tmp_path / "again")
-    assert decoded(job("a", done="167")) == [fresh | {"6": "before", "7": "before"}]
-
-
-def test_a_run_without_test_examples_writes_nothing() -> None:
-    assert decoded(job("a", ""), job("b", "1")) == [{}, {"1": "1b in 1b"}]
+    assert (none, other) == ({}, {"1": "1d in 1d2d", "2": "2d in 1d2d"})
+    again = {name: text.replace("a", "f") for name, text in alone.items()}
+    assert stopped == again | {"6": "before", "7": "before"}
 
 
 def test_steps_are_missing_summaries_and_prefixes_each_once() -> None:

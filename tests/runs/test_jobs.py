@@ -16,22 +16,14 @@ from pipeline.model.entry import Entry
 from pipeline.plan.orders import PredictOrder
 from pipeline.runs.index import Index
 from pipeline.runs.jobs import BEST, job_of, model_file
-from pipeline.runs.predicting import Predicted
+from pipeline.runs.predicting import answer_of
 from pipeline.tasks.task import Prediction
 from pipeline.workspace import layout
 
 RUN = "fedavg/1"
-ORDER = PredictOrder(
-    code={"a.py": "1"},
-    packages={"torch": "2"},
-    task="pipeline.tasks.summarize",
-    data=["qmsum"],
-    setting="domains",
-    seeds=[1],
-    learner=LEARNER,
-    rule=DecodingRule(),
-    decode=True,
-)
+HOW = {"code": {"a.py": "1"}, "packages": {"torch": "2"}, "task": "pipeline.tasks.summarize"}
+WHERE = {"data": ["qmsum"], "setting": "domains", "seeds": [1]}
+ORDER = PredictOrder.model_validate(HOW | WHERE | {"learner": LEARNER, "rule": DecodingRule(), "decode": True})
 
 
 @pytest.fixture(autouse=True)
@@ -61,27 +53,19 @@ def name(digest: str = "d", key: str = "k", **changes: Any) -> str:
     return job_of(RUN, "", order, index, [("A", Entry("x", key, 3))]).path.name
 
 
-@pytest.mark.parametrize(
-    ("changed", "is_another"),
-    [
-        ({"code": {"a.py": "2"}}, True),
-        ({"packages": {"torch": "3"}}, True),
-        ({"task": "pipeline.tasks.title"}, True),
-        ({"rule": DecodingRule(beams=2)}, True),
-        ({"digest": "other"}, True),
-        ({"key": "other"}, True),
-        ({"setting": "other", "seeds": [1, 2], "data": ["samsum"]}, False),
-    ],
-)
-def test_cached_texts_are_known_by_what_decides_them(changed: dict[str, Any], is_another: bool) -> None:
+def test_cached_texts_are_known_by_what_decides_them() -> None:
+    """The code, packages, task, rule, backbone, texts and model; not where and of what data they are."""
     before = name()
-    assert (name(**changed) != before) is is_another
+    changes: list[dict[str, Any]] = [{"code": {"a.py": "2"}}, {"packages": {"torch": "3"}}, {"digest": "other"}]
+    changes += [{"task": "pipeline.tasks.title"}, {"rule": DecodingRule(beams=2)}, {"key": "other"}]
+    assert len({before, *(name(**change) for change in changes)}) == 7
+    assert name(setting="other", seeds=[1, 2], data=["samsum"]) == before
     save("A", 3.0)
     assert name() != before
 
 
 def test_a_prediction_comes_with_its_loss_and_over_how_many_items() -> None:
     """One example has a right answer of two items, 0.5 and 0.25; the other has none, or no text was decoded."""
-    made = Predicted({"a": Prediction("text", True)}, {"a": torch.tensor([0.5, 0.25])})
-    assert made.of("a") == {"prediction": "text", "ended": True, "loss_sum": 0.75, "items": 2}
-    assert made.of("b") == {"prediction": None, "ended": None, "loss_sum": 0.0, "items": 0}
+    found = {"prediction": "text", "ended": True, "loss_sum": 0.75, "items": 2}
+    assert answer_of(Prediction("text", True), torch.tensor([0.5, 0.25])) == found
+    assert answer_of(None, None) == {"prediction": None, "ended": None, "loss_sum": 0.0, "items": 0}
