@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from pipeline.clients.manifest import Manifest
@@ -31,7 +31,7 @@ from pipeline.model.store import PrefixStore
 from pipeline.model.uncached import UncachedBackbone, load_ids
 from pipeline.plan.learner import Learner, Reader, Training
 from pipeline.runs.index import Index
-from pipeline.runs.training import POOLED, Opened
+from pipeline.runs.training import POOLED, Advance, Opened
 from pipeline.tasks.encoded import EncoderWithHead
 from pipeline.tasks.task import load_task
 from pipeline.workspace import layout
@@ -100,13 +100,10 @@ class Clients(NamedTuple):
     evaluated: Mapping[str, LocalClientData]
 
 
-def clients_of(
-    training: Training, manifest: Manifest, index: Index, advance: Callable[[int], None], *, pooled: bool
-) -> Clients:
+def clients_of(training: Training, manifest: Manifest, index: Index, advance: Advance, *, pooled: bool) -> Clients:
     """Build the clients: those with training examples train, those with validation examples are evaluated.
 
     Args:
-        advance: counts trained examples.
         pooled: whether one client trains on the examples of all.
     """
     model = model_of(training.learner)
@@ -131,7 +128,7 @@ def in_process(
     manifest: Manifest,
     index: Index,
     key: str,
-    advance: Callable[[int], None],
+    advance: Advance,
     algorithm: Algorithm,
     private: Private,
 ) -> Opened:

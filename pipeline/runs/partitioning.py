@@ -25,6 +25,8 @@ from pipeline.workspace import layout
 from pipeline.workspace.progress import say
 from pipeline.workspace.record import Json
 
+Splits = Sequence[Split]
+
 
 @dataclass(frozen=True)
 class Drawn:
@@ -41,12 +43,7 @@ class Drawn:
 
 
 def draw(
-    name: str,
-    order: PartitionOrder,
-    examples: Json,
-    seed: int,
-    sample: Collection[str] = (),
-    needed: Sequence[Split] = SPLITS,
+    name: str, order: PartitionOrder, examples: Json, seed: int, sample: Collection[str] = (), needed: Splits = SPLITS
 ) -> Drawn:
     """Draw one seed's examples, partition them over clients, and check the partition.
 

@@ -17,6 +17,8 @@ from pipeline.workspace.record import Json
 
 Metrics = dict[str, dict[str, Figures]]
 """run -> client -> figures."""
+Files = Mapping[str, Result]
+"""Run id -> its result."""
 
 
 @dataclass(frozen=True)
@@ -37,13 +39,9 @@ class Results:
 
 
 def results_of(
-    rows: Sequence[RunRow],
-    files: Mapping[str, Result],
-    samples: int,
-    label: str,
-    by_seed: Mapping[int, Metrics] | None = None,
+    rows: Sequence[RunRow], files: Files, samples: int, label: str, by_seed: Mapping[int, Metrics] | None = None
 ) -> Results:
-    """Compute figures from results that were read: run id -> its result.
+    """Compute figures from results that were read.
 
     Args:
         by_seed: the figures of each seed alone, where they are known.
@@ -65,7 +63,7 @@ def results_of(
     return replace(found, metrics=metrics, by_seed=dict(known))
 
 
-def scores_of(rows: Sequence[RunRow], files: Mapping[str, Result]) -> Results:
+def scores_of(rows: Sequence[RunRow], files: Files) -> Results:
     """Collect scores and histories of the rows that have a result, without figures, whose intervals take long."""
     found = Results({}, {}, {}, {}, {}, {})
     for row in (row for row in rows if row.id in files):

@@ -39,8 +39,10 @@ class Opened(NamedTuple):
     examples: int
 
 
-Open = Callable[[Callable[[int], None], Algorithm, Private], Opened]
-"""(callback that counts trained examples, the algorithm, this process's client states) -> the engine."""
+Advance = Callable[[int], None]
+"""Counts trained examples."""
+Open = Callable[[Advance, Algorithm, Private], Opened]
+"""(callback, the algorithm, this process's client states) -> the engine."""
 
 
 class Finished(NamedTuple):
@@ -101,7 +103,7 @@ def train_learner(
 ) -> Finished:
     """Train on the clients of a manifest in this process; see `train`."""
 
-    def open_(advance: Callable[[int], None], algorithm: Algorithm, private: Private) -> Opened:
+    def open_(advance: Advance, algorithm: Algorithm, private: Private) -> Opened:
         from pipeline.runs.learners import in_process  # seconds, which a training that is finished saves
 
         return in_process(training, manifest, index, key, advance, algorithm, private)
