@@ -1,20 +1,34 @@
-"""Scores and histories of runs, read and compared."""
+"""Results as files, what is refused and what is missing; and scores and histories, read and compared."""
 
 from __future__ import annotations
 
+import gzip
+import json
 import math
+import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 from made_results import TRAINING, results_of, round_of, row_of, run_of
 
+from pipeline.errors import QuorumError
 from pipeline.evaluation.intervals import Interval
 from pipeline.evaluation.scores import Figures, Scored, figures_of
+from pipeline.plan.checks import read_params
 from pipeline.plan.orders import RunRow
+from pipeline.plan.resolve import resolve
 from pipeline.runs import results as of_runs
 from pipeline.runs.metrics import write_metrics
-from pipeline.runs.result_files import read_results_of, write_result
+from pipeline.runs.result_files import (
+    deleted_results,
+    identity_of,
+    planned_results,
+    read_result,
+    read_results_of,
+    refuse_to_retrain,
+    write_result,
+)
 from pipeline.runs.results import Results, common_clients, knob_of, side_by_side
 from pipeline.workspace import layout
 from pipeline.workspace.files import read_json
@@ -124,3 +138,90 @@ def test_metrics_are_small_for_people_and_whole_for_programs() -> None:
     whole = {"loss": {"mean": {"loss": figure, "last_loss": 2.75, "examples": 2}}}
     assert read_json(layout.all_metrics())["loss"] == whole["loss"]
     assert [read_json(layout.seed_metrics(seed)) for seed in (1, 2)] == [whole, whole]
+
+
+ROW = row_of("ours", fingerprint="f")
+
+
+def save_file(row: RunRow = ROW, precision: str = "fp32") -> Path:
+    scores = {"clients": {}, "examples": []}
+    result = {"fingerprint": "f", "precision": precision, "source": {}, "cut": {}, "scores": scores, "history": []}
+    write_result(layout.result(row.name), {"seeds": {str(row.seed): result}})
+    return layout.result(row.name)
+
+
+def git(*arguments: str) -> None:
+    subprocess.run(["git", *arguments], check=True, capture_output=True)
+
+
+def test_a_result_is_of_a_run_with_its_knobs_at_its_seed() -> None:
+    """The same result gives the same bytes."""
+    with pytest.raises(QuorumError, match="has no result of a planned run"):
+        read_results_of([ROW])
+    first = save_file().read_bytes()
+    assert save_file().read_bytes() == first
+    assert read_result(ROW.name)[ROW.seed]["precision"] == "fp32"
+    others = [ROW.model_copy(update=change) for change in ({"fingerprint": "g"}, {"id": "ours/2", "seed": 2})]
+    assert set(planned_results([ROW, *others])) == {ROW.id}
+
+
+@pytest.mark.parametrize(
+    ("content", "found"),
+    [
+        (b"cut", "is damaged;"),
+        (gzip.compress(b"[]", mtime=0), "is damaged;"),
+        (gzip.compress(b'{"seeds": {"1": {"fingerprint": "f"}}}', mtime=0), "is damaged (no precision);"),
+    ],
+    ids=["cut", "no record", "no precision"],
+)
+def test_a_damaged_file_is_named_with_the_remedy(content: bytes, found: str) -> None:
+    save_file().write_bytes(content)
+    with pytest.raises(QuorumError) as caught:
+        read_result(ROW.name)
+    assert str(caught.value).startswith(f"results/ours.json.gz: {found} run `git checkout")
+
+
+def test_another_training_is_another_run() -> None:
+    """The MLflow store knows a run by its place, name, seed, knobs and the key of its training, which has its data."""
+    others = [ROW.model_copy(update={"fingerprint": "g"}), *run_of("ours", seed=2), *run_of("theirs")]
+    assert len({identity_of(ROW, "k"), identity_of(ROW, "l"), *(identity_of(other, "k") for other in others)}) == 5
+
+
+def test_two_precisions_share_no_table() -> None:
+    other = row_of("theirs", fingerprint="f")
+    save_file()
+    save_file(other, "bf16")
+    with pytest.raises(QuorumError, match="one table has one precision"):
+        read_results_of([ROW, other])
+
+
+def test_a_committed_result_is_not_trained_again_unasked_and_missed_if_it_is_deleted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    path = save_file()
+    git("init")
+    refuse_to_retrain(ROW)  # git does not know it
+    git("add", str(path))
+    with pytest.raises(QuorumError, match="QUORUM_RETRAIN=1"):
+        refuse_to_retrain(ROW)
+    Path("dvc.lock").touch()
+    git("add", "dvc.lock")
+    refuse_to_retrain(ROW)  # dvc.lock says what is up to date
+    git("rm", "--cached", "dvc.lock")
+    monkeypatch.setenv("QUORUM_RETRAIN", "1")
+    refuse_to_retrain(ROW)
+    assert deleted_results([ROW]) == []
+    path.unlink()
+    assert deleted_results([ROW, ROW, *run_of("theirs")]) == [str(layout.result(ROW.name))]
+
+
+@pytest.mark.parametrize("folder", ["full", "paper", "ablations", "faults", "fednlp"])
+def test_committed_results_are_of_the_planned_runs(folder: str) -> None:
+    """Every file below results/ has planned runs' fingerprints, and scores by example; else no page shows it."""
+    root = Path(__file__).parents[2] / "experiments" / folder
+    rows = resolve(read_params(root / "params.yaml"))["report.json"]["runs"]
+    planned = {row["id"]: row["fingerprint"] for row in rows}
+    for path in root.glob("results/*.json.gz"):
+        for seed, result in json.loads(gzip.decompress(path.read_bytes()))["seeds"].items():
+            assert result["fingerprint"] == planned.get(f"{path.name.removesuffix('.json.gz')}/{seed}")
+            assert result["scores"]["examples"]
