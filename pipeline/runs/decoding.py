@@ -100,8 +100,7 @@ def _decoded(backbone: Backbone, job: Job, batch: Tests, prefixes: Sequence[Pref
     """Decode one batch with a job's adapters."""
     rule, task = job.order.rule, load_task(job.order.task)
     # Equal adapters are one object, which is then applied to all their rows at once.
-    files = {job.digests[client]: path for client, path in job.adapters.items()}
-    adapters = {digest: on_device(read_adapter(path), backbone.device) for digest, path in files.items()}
+    adapters = {digest: on_device(read_adapter(path), backbone.device) for digest, path in job.models.items()}
     rows = [Row(place, adapters[job.digests[client]]) for place, (client, _) in enumerate(batch)]
     predictions = task.predict(backbone, prefixes, rows, rule)
     return {entry.id: one for (_, entry), one in zip(batch, predictions, strict=True)}

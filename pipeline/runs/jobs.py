@@ -48,6 +48,11 @@ class Job:
     digests: Mapping[str, str]
     path: Path
 
+    @property
+    def models(self) -> dict[str, Path]:
+        """The hash of a model's tensors -> its file."""
+        return {self.digests[client]: path for client, path in self.adapters.items()}
+
     def predictions(self) -> dict[str, Prediction]:
         """Example -> its text, of all that are decoded."""
         rows: Json = read_json(self.path, f"delete {self.path} and run again") if self.path.is_file() else {}

@@ -73,7 +73,7 @@ class Predictor:
         found: dict[str, Json] = {}
         if isinstance(seen, EncoderWithHead):
             # Each model is read when it is needed: those of a fully trained encoder are gigabytes.
-            for digest, path in {job.digests[client]: path for client, path in job.adapters.items()}.items():
+            for digest, path in job.models.items():
                 ids = [entry.id for client, entry in job.tests if job.digests[client] == digest]
                 found |= self._decided(job.index, seen, load, ids, path)
             return found
