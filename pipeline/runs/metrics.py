@@ -40,7 +40,7 @@ def _plain(metrics: Metrics) -> Json:
 
 
 def _write(small: Json, every: Json, by_seed: Mapping[int, Json]) -> None:
-    for path, content in [(layout.METRICS, small), (layout.all_metrics(), every)]:
-        write_json(path, content)
+    write_json(layout.METRICS, small)
+    write_json(layout.all_metrics(), every)
     for seed, own in by_seed.items():
         write_json(layout.seed_metrics(seed), own)

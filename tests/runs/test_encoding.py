@@ -115,17 +115,14 @@ def test_an_index_names_what_is_stored() -> None:
     assert (len(b.source), len(b.target)) == (b.source_tokens, b.tokens) == (a.source_tokens, a.tokens)
 
 
-def test_a_setting_that_is_too_long_for_its_backbone_is_refused() -> None:
-    with pytest.raises(QuorumError, match=r"settings\.domains: .*1000000.*, or remove the setting and its runs"):
-        computed(seen(WRITER, source_tokens=10**6))
-
-
-def test_what_truncation_lost_is_noted() -> None:
+def test_what_truncation_lost_is_noted_and_what_is_too_long_for_the_backbone_is_refused() -> None:
     """Of a source of at most 40 tokens the prompt stays whole."""
     index = encoded({"a": seen(WRITER, source_tokens=40, target_tokens=5)})[0]["a"]
     ((entry,), *_), ((tokens, read), *_) = index.entries.values(), index.read.values()
     assert (entry.source_tokens, entry.tokens) == (40, 5)
     assert read < tokens
+    with pytest.raises(QuorumError, match=r"settings\.domains: .*1000000.*, or remove the setting and its runs"):
+        computed(seen(WRITER, source_tokens=10**6))
 
 
 def test_an_encoder_stores_tests_too_and_a_deeper_cut_has_entries_of_its_own() -> None:

@@ -154,7 +154,7 @@ def git(*arguments: str) -> None:
     subprocess.run(["git", *arguments], check=True, capture_output=True)
 
 
-def test_a_result_is_of_a_run_with_its_knobs_at_its_seed() -> None:
+def test_a_result_is_of_a_run_with_its_knobs_at_its_seed_and_of_a_table_in_its_precision() -> None:
     """The same result gives the same bytes."""
     with pytest.raises(QuorumError, match="has no result of a planned run"):
         read_results_of([ROW])
@@ -163,6 +163,10 @@ def test_a_result_is_of_a_run_with_its_knobs_at_its_seed() -> None:
     assert read_result(ROW.name)[ROW.seed]["precision"] == "fp32"
     others = [ROW.model_copy(update=change) for change in ({"fingerprint": "g"}, {"id": "ours/2", "seed": 2})]
     assert set(planned_results([ROW, *others])) == {ROW.id}
+    theirs = row_of("theirs", fingerprint="f")
+    save_file(theirs, "bf16")
+    with pytest.raises(QuorumError, match="one table has one precision"):
+        read_results_of([ROW, theirs])
 
 
 @pytest.mark.parametrize(
@@ -185,14 +189,6 @@ def test_another_training_is_another_run() -> None:
     """The MLflow store knows a run by its place, name, seed, knobs and the key of its training, which has its data."""
     others = [ROW.model_copy(update={"fingerprint": "g"}), *run_of("ours", seed=2), *run_of("theirs")]
     assert len({identity_of(ROW, "k"), identity_of(ROW, "l"), *(identity_of(other, "k") for other in others)}) == 5
-
-
-def test_two_precisions_share_no_table() -> None:
-    other = row_of("theirs", fingerprint="f")
-    save_file()
-    save_file(other, "bf16")
-    with pytest.raises(QuorumError, match="one table has one precision"):
-        read_results_of([ROW, other])
 
 
 def test_a_committed_result_is_not_trained_again_unasked_and_missed_if_it_is_deleted(
