@@ -97,15 +97,15 @@ class WordTables(NamedTuple):
 
 
 def words_of_run(rows: Sequence[RunRow], examples: Json, samples: int) -> WordTables:
-    """Count distilled words over all seeds of a run; empty without a run or for an untrained one.
+    """Count distilled words over all seeds of a run; empty without a run.
 
     Args:
         examples: all examples of its data sets.
         samples: random sign flips of meetings for every interval.
     """
-    if not rows or rows[0].training is None:
+    if not rows or rows[0].learner is None:
         return WordTables([], [])
-    backbone = model_of(rows[0].training.learner.reader.model_copy(update={"device": "cpu"}))
+    backbone = model_of(rows[0].learner.reader.model_copy(update={"device": "cpu"}))
     assert not isinstance(backbone, Encoder)
     loader, run = PrefixStore(layout.store(), torch.device("cpu")), rows[0].name
     by_seed: dict[str, dict[str, list[Tally]]] = {}

@@ -91,7 +91,10 @@ def test_words_count_in_every_pass_of_the_rounds_up_to_the_best(
 
 
 def test_seeds_are_added_up_and_meetings_kept_apart() -> None:
-    """Two examples of two meetings, at two seeds: one meeting's two words are distilled at the first seed alone."""
+    """Two examples of two meetings, at two seeds: one meeting's two words are distilled at the first seed alone.
+
+    There are none of no run.
+    """
     history = rounds(1, best=1)
     lay("ours/1", history, {1: [FIRST + NOTHING]})
     lay("ours/2", history, {1: [NOTHING + NOTHING]})
@@ -102,8 +105,4 @@ def test_seeds_are_added_up_and_meetings_kept_apart() -> None:
     assert (share["low"], share["high"]) == (None, None), "two meetings are too few for an interval"
     shares = {(row["client"], row["share"]): row["value"] for row in found.shares}
     assert shares["A", "all_subwords"] == pytest.approx(2 / 24, abs=1e-4)
-
-
-def test_of_no_training_there_are_no_words() -> None:
-    """Of no run, and of the untrained backbone."""
-    assert words_of_run([], EXAMPLES, 50).parts == words_of_run([row_of("a", training=None)], EXAMPLES, 50).parts == []
+    assert words_of_run([], EXAMPLES, 50).parts == []
