@@ -19,8 +19,7 @@ from pipeline.federated.local import LocalClientData
 from pipeline.federated.loop import Participation, initial_progress, run_rounds
 from pipeline.federated.state import Private
 from pipeline.model.adapter import Adapter, init_adapter
-from pipeline.runs.learners import POOLED
-from pipeline.runs.training import Finished
+from pipeline.runs.training import POOLED, Finished
 
 Make = Callable[..., LocalClientData]
 BACKBONE = make_backbone("llama")

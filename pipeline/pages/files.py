@@ -11,10 +11,9 @@ from pipeline.report.figures.matrices import draw_gallery
 from pipeline.report.figures.style import save
 from pipeline.report.page import embedded, page
 from pipeline.report.task_tables import federation_row
-from pipeline.runs.metrics import record_identities
-from pipeline.runs.result_files import Result
+from pipeline.runs.result_files import Result, identity_of
 from pipeline.workspace import layout
-from pipeline.workspace.files import empty_folder, read_json, write_text
+from pipeline.workspace.files import empty_folder, read_json, write_json, write_text
 from pipeline.workspace.tables import read_table
 
 
@@ -28,7 +27,8 @@ def write_page(order: ReportOrder, results: Mapping[str, Result], text: str) -> 
     """Write a page, the gallery of its settings, and the identities of its runs."""
     write_text(layout.REPORT, text)
     write_gallery(order)
-    record_identities(order.runs, results)
+    identities = {row.id: identity_of(row, results[row.id]["training"]) for row in order.runs if row.id in results}
+    write_json(layout.identities(), identities)
 
 
 def table_if_any(path: Path) -> list[dict[str, str]]:

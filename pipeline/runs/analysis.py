@@ -9,6 +9,7 @@ from typing import NamedTuple
 import torch
 
 from pipeline.corpora.conversation import Conversation
+from pipeline.corpora.example import Split
 from pipeline.evaluation.deciles import deciles
 from pipeline.evaluation.divergence import between_clients, topic_counts, word_counts
 from pipeline.evaluation.words import Tally, example_tallies, merge, pos_tables, shares_of
@@ -19,6 +20,7 @@ from pipeline.federated.token_figures import BackboneWithHead, Load, token_cross
 from pipeline.model.adapter import read_adapter
 from pipeline.model.backbone import Backbone
 from pipeline.model.encoder import Encoder
+from pipeline.model.entry import Entry
 from pipeline.model.store import PrefixStore
 from pipeline.plan.orders import RunRow
 from pipeline.runs.index import read_index, read_manifest
@@ -35,10 +37,8 @@ def deciles_of(row: RunRow) -> dict[str, list[dict[str, float]]]:
     The teacher is the adapter that the client received in its best round. The student is the client's own adapter at
     the end of the round before.
     """
-    found = {}
-    index, (seen, load) = read_index(row.setting, row.name), _reading(row)
-    for client, own in read_manifest(row.setting, row.seed).items():
-        entries = index.learned(own["val"])
+    found, (seen, load) = {}, _reading(row)
+    for client, entries in _entries(row, "val").items():
         student, teacher = (read_adapter(layout.adapter(row.id, client, which)) for which in ("before", "teacher"))
         losses = [torch.cat(token_cross_entropy(seen, load, entries, a)) for a in (teacher, student)]
         entropy = torch.cat(token_entropies(seen, load, entries, teacher))
@@ -48,21 +48,26 @@ def deciles_of(row: RunRow) -> dict[str, list[dict[str, float]]]:
 
 def crossed_of(row: RunRow) -> dict[str, dict[str, float]]:
     """Test each client's adapter on every client: train client -> test client -> mean loss, nats a token."""
-    index, (seen, load) = read_index(row.setting, row.name), _reading(row)
-    tests = {client: index.learned(own["test"]) for client, own in read_manifest(row.setting, row.seed).items()}
-    found: dict[str, dict[str, float]] = {}
-    for trained in tests:
-        adapter = read_adapter(layout.adapter(row.id, trained))
-        found[trained] = {
+    tests, (seen, load) = _entries(row, "test"), _reading(row)
+    adapters = {trained: read_adapter(layout.adapter(row.id, trained)) for trained in tests}
+    return {
+        trained: {
             tested: float(torch.cat(token_cross_entropy(seen, load, entries, adapter)).mean())
             for tested, entries in tests.items()
         }
-    return found
+        for trained, adapter in adapters.items()
+    }
 
 
 def _reading(row: RunRow) -> tuple[BackboneWithHead, Load]:
     assert row.learner is not None, "a run whose models are analysed has one"
     return reading(row.learner, model_of(row.learner), [])
+
+
+def _entries(row: RunRow, split: Split) -> dict[str, list[Entry]]:
+    """Client -> the entries of its examples of a split that have a target."""
+    index = read_index(row.setting, row.name)
+    return {client: index.learned(own[split]) for client, own in read_manifest(row.setting, row.seed).items()}
 
 
 def divergence_of(examples: Mapping[str, Conversation], name: str, topics: int) -> Json:
@@ -72,7 +77,8 @@ def divergence_of(examples: Mapping[str, Conversation], name: str, topics: int) 
     by_client = {client: [examples[i] for i in splits["train"]] for client, splits in manifest.items()}
     owners = [client for client, own in by_client.items() for _ in own]
     everything = [example for own in by_client.values() for example in own]
-    embeddings = embed([_source(example) for example in everything]).double().cpu().numpy()
+    sources = ["\n".join(f"{turn.speaker}: {turn.text}" for turn in one.turns) or one.query for one in everything]
+    embeddings = embed(sources).double().cpu().numpy()
     by_topic, topics_by_chance = between_clients(topic_counts(embeddings, topics), owners)
     by_word, words_by_chance = between_clients(word_counts([example.target for example in everything]), owners)
     return {
@@ -83,10 +89,6 @@ def divergence_of(examples: Mapping[str, Conversation], name: str, topics: int) 
     }
 
 
-def _source(example: Conversation) -> str:
-    return "\n".join(f"{turn.speaker}: {turn.text}" for turn in example.turns) or example.query
-
-
 class WordTables(NamedTuple):
     """Rows of pos_kd.csv and word_shares.csv."""
 
@@ -95,15 +97,15 @@ class WordTables(NamedTuple):
 
 
 def words_of_run(rows: Sequence[RunRow], examples: Json, samples: int) -> WordTables:
-    """Count distilled words over all seeds of a run; empty without a run or for an untrained one.
+    """Count distilled words over all seeds of a run; empty without a run.
 
     Args:
         examples: all examples of its data sets.
         samples: random sign flips of meetings for every interval.
     """
-    if not rows or rows[0].training is None:
+    if not rows or rows[0].learner is None:
         return WordTables([], [])
-    backbone = model_of(rows[0].training.learner.reader.model_copy(update={"device": "cpu"}))
+    backbone = model_of(rows[0].learner.reader.model_copy(update={"device": "cpu"}))
     assert not isinstance(backbone, Encoder)
     loader, run = PrefixStore(layout.store(), torch.device("cpu")), rows[0].name
     by_seed: dict[str, dict[str, list[Tally]]] = {}
@@ -129,10 +131,8 @@ def _at_seed(backbone: Backbone, loader: PrefixStore, row: RunRow, examples: Jso
     """
     assert row.training is not None, "a run that distils is trained"
     history = [Round.of_row(one, row.seed) for one in read_table(layout.history(row.id))]
-    masks, index = read_adapter(layout.masks(row.id)), read_index(row.setting, row.name)
-    found: dict[str, dict[str, list[Tally]]] = {}
-    for client, own_splits in read_manifest(row.setting, row.seed).items():
-        entries = index.learned(own_splits["train"])
+    masks, found = read_adapter(layout.masks(row.id)), dict[str, dict[str, list[Tally]]]()
+    for client, entries in _entries(row, "train").items():
         tokens = [loader.training([entry.key])[0]["targets"].tolist() for entry in entries]
         best = best_rounds(history, client)[0]
         rounds = [one.round for one in history if one.client == client and one.round <= best and one.steps]

@@ -26,14 +26,14 @@ def lay_smoke() -> None:
     Raises QuorumError if params.yaml is wrong, git does not know a module, or the folder is no copy.
     """
     copy = layout.smoke_copy()
-    lock, own_lock = copy / "dvc.lock", None
     read_params()
     if unknown := _git("ls-files", "--others", "--exclude-standard", "--", "pipeline").split("\n")[0]:
         raise QuorumError(f"{unknown}: git does not know it, so the copy would lack it; `git add` it")
+    lock = copy / "dvc.lock"
     if copy.exists():
         mend(copy)
-        own_lock = lock.read_bytes() if lock.is_file() else None
-    else:
+    own_lock = lock.read_bytes() if lock.is_file() else None
+    if not copy.exists():
         _git("clone", "--quiet", "--shared", ".", str(copy))
     if not (copy / ".git").is_dir():
         raise QuorumError(f"{copy}: is not a copy of the workspace; delete it and run the same command again")

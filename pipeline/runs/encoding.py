@@ -6,8 +6,10 @@ pass what a loss needs.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
+from itertools import chain
 from typing import Any
 
 from torch import Tensor
@@ -51,7 +53,7 @@ class Reading:
 
     def key(self, window: Rendered) -> str:
         """The name of a window's entry in the store: a hash of everything that its tensors depend on."""
-        layers: list[Any] = []
+        layers: list[object] = []
         if isinstance(self.model, Encoder):
             layers = [str(self.model.frozen), len(self.model.trained), self.view.layers]
         else:
@@ -74,8 +76,7 @@ def encode(
     """Store what the runs' models lack: (run -> the content of its index, the number of windows that were computed).
 
     Args:
-        name: the setting's, for messages.
-        examples: all examples of its data sets.
+        examples: all examples of the setting's data sets.
         manifests: seed -> which client has which examples.
 
     Raises:
@@ -83,33 +84,29 @@ def encode(
     """
     task, store = load_task(order.task), PrefixStore(layout.store())
     classes = tuple(order.classes) or task.classes([one for one in examples.values() if one.split == "train"])
-    indices: dict[str, Json] = {}
-    lower: dict[str, Lower] = {}
-    computed = 0
+    indices, lower, computed = dict[str, Json](), dict[str, Lower](), 0
     for reader, runs in _alike(order):
-        view, encoding = reader.view, order.encoding[runs[0]]
+        view, encoding, digest = reader.view, order.encoding[runs[0]], digest_of(reader.view.backbone)
         uncut = view.model_copy(update={"frozen": "none"}).model_dump_json()  # equal for all cuts of one encoder
-        digest = digest_of(view.backbone)
         reading = Reading(model_of(reader), task, view, classes, digest, encoding, lower.get(uncut))
-        is_encoder = isinstance(reading.model, Encoder)
         if not isinstance(reading.model, Encoder):
             _check_lengths(name, reading.model, view)
         seeds = sorted({seed for run in runs for seed in order.seeds[run]})
         splits = [own for seed in seeds for client in manifests[seed].values() for own in client.items()]
-        windows = {i: reading.windows(examples[i]) for i in dict.fromkeys(i for _, ids in splits for i in ids)}
-        keys = {i: [reading.key(one) for one in own] for i, own in windows.items()}
-        stored = dict.fromkeys(i for split, ids in splits if is_encoder or split != "test" for i in ids)
-        wanted = {key: one for i in stored for key, one in zip(keys[i], windows[i], strict=True)}
-        if not reader.uncached:
-            computed += _fill(f"{name} {name_of(view)}", reading, wanted, store)
-        if is_encoder and (layers := FrozenPart.parse(view.frozen or "none").layers):
-            by_source = {one.source: key for i, own in windows.items() for one, key in zip(own, keys[i], strict=True)}
-            lower[uncut] = Lower(layers, _hidden(by_source, store))
-        entries = {
-            i: [_entry(*pair, reader.uncached) for pair in zip(keys[i], own, strict=True)] for i, own in windows.items()
+        windows = {
+            identity: [(reading.key(one), one) for one in reading.windows(examples[identity])]
+            for identity in dict.fromkeys(identity for _, ids in splits for identity in ids)
         }
-        content = {"digest": digest, "encoding": encoding, "classes": list(classes), "entries": entries}
-        content["read"] = {i: [w[0].transcript_tokens, w[0].transcript_read] for i, w in windows.items()}
+        if not reader.uncached:
+            stored = [ids for split, ids in splits if isinstance(reading.model, Encoder) or split != "test"]
+            wanted = dict(window for identity in chain(*stored) for window in windows[identity])
+            computed += _fill(f"{name} {name_of(view)}", reading, wanted, store)
+        if isinstance(reading.model, Encoder) and (layers := reading.model.frozen.layers):
+            by_source = {one.source: key for key, one in chain(*windows.values())}
+            lower[uncut] = Lower(layers, partial(_hidden, by_source, store))
+        content: Json = {"digest": digest, "encoding": encoding, "classes": list(classes)}
+        content["entries"] = {i: [_entry(*one, reader.uncached) for one in own] for i, own in windows.items()}
+        content["read"] = {i: [one.transcript_tokens, one.transcript_read] for i, ((_, one), *_) in windows.items()}
         indices |= dict.fromkeys(runs, content)
     return indices, computed
 
@@ -130,14 +127,10 @@ def _alike(order: EncodeOrder) -> list[tuple[Reader, list[str]]]:
     return sorted(found.values(), key=lambda one: FrozenPart.parse(one[0].view.frozen or "none").layers)
 
 
-def _hidden(keys: Mapping[tuple[int, ...], str], store: PrefixStore) -> Callable[[Rendered], Tensor | None]:
+def _hidden(keys: Mapping[tuple[int, ...], str], store: PrefixStore, window: Rendered) -> Tensor | None:
     """The stored states of a lower cut, by a window's source tokens; None for a window that it did not read."""
-
-    def hidden(window: Rendered) -> Tensor | None:
-        key = keys.get(window.source)
-        return None if key is None else store.training([key])[0]["hidden"]
-
-    return hidden
+    key = keys.get(window.source)
+    return None if key is None else store.training([key])[0]["hidden"]
 
 
 def _fill(what: str, reading: Reading, wanted: Mapping[str, Rendered], store: PrefixStore) -> int:
@@ -152,7 +145,6 @@ def _fill(what: str, reading: Reading, wanted: Mapping[str, Rendered], store: Pr
     return len(missing)
 
 
-def _entry(key: str, window: Rendered, with_ids: bool) -> list[Any]:
+def _entry(key: str, window: Rendered, with_ids: bool) -> list[object]:
     """A window in the index: its key, its tokens of target and source, and, for a run without the store, their ids."""
-    ids = [window.source, window.target] if with_ids else []
-    return [key, len(window.target), len(window.source), *ids]
+    return [key, len(window.target), len(window.source), *([window.source, window.target] if with_ids else [])]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from pipeline.clients.manifest import Manifest
 from pipeline.clients.skews import SERVER
 from pipeline.federated.algorithm import Owner
@@ -10,18 +12,24 @@ from pipeline.federated.masks import pack_masks
 from pipeline.federated.state import Best
 from pipeline.model.adapter import Adapter, pack, write_adapter
 from pipeline.model.tensor_file import save_checksums
+from pipeline.plan.learner import Learner
 from pipeline.plan.orders import TrainOrder
 from pipeline.runs.index import Index
-from pipeline.runs.learners import POOLED
-from pipeline.runs.training import Finished, write_events
+from pipeline.runs.training import POOLED, Finished, write_events
 from pipeline.workspace import layout
 from pipeline.workspace.files import write_bytes
+from pipeline.workspace.record import Json
 from pipeline.workspace.tables import write_table
 
 
-def export_untrained(run_id: str, initial: Adapter) -> None:
-    """Write the initial model, which the server has; for a language model it is empty, as the bare backbone."""
-    write_adapter(layout.adapter(run_id, SERVER), initial, {"round": 0})
+def export_untrained(run_id: str, learner: Learner | None, index: Index | None, seed: int) -> None:
+    """Write the initial model, which the server has: empty for turns, and for a language model as it is."""
+    begins: Adapter = {}
+    if learner is not None and index is not None and learner.view.adapted_layers is None:
+        from pipeline.runs.learners import initial, model_of  # seconds, which the bare backbone saves
+
+        begins = initial(learner, model_of(learner), index.classes, seed)
+    write_adapter(layout.adapter(run_id, SERVER), begins, {"round": 0})
     write_table(layout.history(run_id), [], COLUMNS)
     save_checksums(run_id)
 
@@ -31,38 +39,42 @@ def export(run_id: str, finished: Finished, order: TrainOrder, manifest: Manifes
     owner, training = order.evaluate, order.training
     assert owner is not None
     assert training is not None
+    models = _best_models if order.evaluated == "best" else _last_models
+    for client, which, adapter, about in models(finished, owner):
+        write_adapter(layout.adapter(run_id, client, which), adapter, about)
     if order.evaluated == "best":
-        _best_models(run_id, finished, owner)
         lengths = {client: sum(e.tokens for e in index.learned(own["train"])) for client, own in manifest.items()}
         write_bytes(layout.masks(run_id), pack(pack_masks(finished.private.masks), {"tokens": lengths}))
-    else:
-        _last_models(run_id, finished, owner)
     history = judged(finished.progress.history, owner)
     write_table(layout.history(run_id), [row.to_row() for row in history], columns_of(history))
     write_events(run_id, training, finished.progress)
     save_checksums(run_id)
 
 
-def _best_models(run_id: str, finished: Finished, owner: Owner) -> None:
+Model = tuple[str, str, Adapter, Json | None]
+"""Client, which of its models (see `layout.adapter`), its tensors, and what the file says about it."""
+
+
+def _best_models(finished: Finished, owner: Owner) -> Iterator[Model]:
     """Each client's best round: the evaluated model, and the other one, teacher, student before it, and last round."""
     progress, private = finished
     if "server" in private.best:  # first: where the server's data are evaluated, its best round has the same name
-        write_adapter(layout.adapter(run_id, SERVER), progress.server.adapter)
+        yield SERVER, "", progress.server.adapter, None
     for other, own in private.best.items():
         for client, best in own.items():
-            _write_best(run_id, client, "" if other == owner else other, best)
+            yield client, "" if other == owner else other, best.adapter, _about(best)
     for client, best in private.best[owner].items():
         if "server" in private.best:
-            write_adapter(layout.adapter(run_id, client, "teacher"), best.sent)
+            yield client, "teacher", best.sent, None
         if private.masks and owner == "local":
             # The student before this round's teacher: analyses compare the two.
-            write_adapter(layout.adapter(run_id, client, "before"), best.before)
+            yield client, "before", best.before, None
         if best.round != progress.round:
             last = progress.server if owner == "server" else private.states.get(client) or private.states[POOLED]
-            write_adapter(layout.adapter(run_id, client, "last"), last.adapter, {"round": progress.round})
+            yield client, "last", last.adapter, {"round": progress.round}
 
 
-def _last_models(run_id: str, finished: Finished, owner: Owner) -> None:
+def _last_models(finished: Finished, owner: Owner) -> Iterator[Model]:
     """The last round: the server's model, or each evaluated client's own; and each client's best round."""
     progress, private = finished
     last = {SERVER: progress.server.adapter}
@@ -70,12 +82,9 @@ def _last_models(run_id: str, finished: Finished, owner: Owner) -> None:
         last = {SERVER: private.states[POOLED].adapter}
     elif owner == "local":
         last = {client: private.states[client].adapter for client in private.best["local"]}
-    for name, model in last.items():
-        write_adapter(layout.adapter(run_id, name), model, {"round": progress.round})
-    for client, best in private.best[owner].items():
-        _write_best(run_id, client, "best", best)
+    yield from ((name, "", model, {"round": progress.round}) for name, model in last.items())
+    yield from ((client, "best", best.adapter, _about(best)) for client, best in private.best[owner].items())
 
 
-def _write_best(run_id: str, client: str, which: str, best: Best) -> None:
-    about = {"round": best.round, "validation_loss": best.loss}
-    write_adapter(layout.adapter(run_id, client, which), best.adapter, about)
+def _about(best: Best) -> Json:
+    return {"round": best.round, "validation_loss": best.loss}

@@ -56,14 +56,8 @@ def index_of(content: Json) -> Index:
 
 def read_manifest(setting: str, seed: int) -> Manifest:
     """Read which client has which examples. Raises QuorumError if the setting is not partitioned."""
-    partition: Json = read_json(layout.partition(setting, seed), remedy=f"run `dvc repro partition@{setting}`")
-    manifest: Manifest = partition["manifest"]
+    manifest: Manifest = read_json(layout.partition(setting, seed), f"run `dvc repro partition@{setting}`")["manifest"]
     return manifest
-
-
-def tests_of(manifest: Manifest, index: Index) -> list[tuple[str, Entry]]:
-    """(Client, first entry) of each test example."""
-    return [(client, index.entries[i][0]) for client, own in manifest.items() for i in own["test"]]
 
 
 def training_key(training: Training, manifest: Manifest, index: Index) -> str:
@@ -75,10 +69,7 @@ def training_key(training: Training, manifest: Manifest, index: Index) -> str:
 
 
 def planned_key(run_id: str) -> str | None:
-    """Compute the key of a run's planned training; None for a run that trains nothing.
-
-    Raises QuorumError if its order, partition or index is missing.
-    """
+    """The key of a run's planned training; None if it trains nothing. Raises QuorumError if a file of it is missing."""
     row = planned_run(run_id)
     order = read_order(layout.order("train", row.name), TrainOrder)
     training = order.at(row.seed)
@@ -90,15 +81,14 @@ def planned_key(run_id: str) -> str | None:
 def trained_key(run_id: str) -> str | None:
     """Read the key of the training of a run's models; None if it has none."""
     note = layout.trained_as(run_id)
-    found: str | None = read_json(note)["training"] if note.is_file() else None
-    return found
+    known: Json = read_json(note) if note.is_file() else {}
+    return known.get("training")
 
 
 def timed_training(run_id: str) -> Json:
     """Read the seconds of a run's training, in total and for each client's rounds.
 
-    Empty if it trained nothing, or if the file is of another training, for example of a copy of the workspace. Two runs
-    that report the same training, before and after the server averages, both have its seconds.
+    Empty if it trained nothing, or if the file is of another training, for example of a copy of the workspace.
     """
     timing = layout.timing("train", run_id)
     timed: Json = read_json(timing) if timing.is_file() else {}

@@ -8,6 +8,7 @@ there. There is still one DVC stage for each run, with its own dependencies.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import astuple, dataclass
 from pathlib import Path
 
@@ -16,7 +17,7 @@ from pipeline.errors import QuorumError
 from pipeline.model.entry import Entry, entry_file
 from pipeline.model.tensor_file import digest_of_tensors
 from pipeline.plan.orders import PredictOrder, TrainOrder, planned_run, planned_runs, read_order
-from pipeline.runs.index import Index, planned_key, read_index, read_manifest, tests_of, trained_key
+from pipeline.runs.index import Index, planned_key, read_index, read_manifest, trained_key
 from pipeline.tasks.task import Prediction
 from pipeline.workspace import layout
 from pipeline.workspace.files import locked, read_json, sha256_json, write_json
@@ -47,11 +48,14 @@ class Job:
     digests: Mapping[str, str]
     path: Path
 
+    @property
+    def models(self) -> dict[str, Path]:
+        """The hash of a model's tensors -> its file."""
+        return {self.digests[client]: path for client, path in self.adapters.items()}
+
     def predictions(self) -> dict[str, Prediction]:
         """Example -> its text, of all that are decoded."""
-        rows: Json = {}
-        if self.path.is_file():
-            rows = read_json(self.path, remedy=f"delete {self.path} and run again")
+        rows: Json = read_json(self.path, f"delete {self.path} and run again") if self.path.is_file() else {}
         return {identity: Prediction(*row) for identity, row in rows.items()}
 
     def save(self, predictions: Mapping[str, Prediction]) -> None:
@@ -62,7 +66,7 @@ class Job:
 
     def missing(self) -> list[Entry]:
         """The examples that are still to be decoded; none for a run that decodes nothing."""
-        done = {} if self.order.rule is None else self.predictions()
+        done = self.predictions()
         return [entry for _, entry in self.tests if self.order.rule is not None and entry.id not in done]
 
     def unread(self) -> list[Entry]:
@@ -70,9 +74,10 @@ class Job:
         store = layout.store()
         return [entry for _, entry in self.tests if not entry.source and not entry_file(store, entry.key).is_file()]
 
-    def has_work(self) -> bool:
-        """Whether texts are left to decode, or prefixes to store."""
-        return bool(self.missing() or self.unread())
+
+def steps_of(jobs: Sequence[Job]) -> int:
+    """Count the summaries that are still to be decoded and the prefixes that are still to be stored."""
+    return sum(len(job.missing()) for job in jobs) + len({entry.key for job in jobs for entry in job.unread()})
 
 
 def model_file(run_id: str, client: str, which: str = EVALUATED) -> Path:
@@ -88,23 +93,20 @@ def model_file(run_id: str, client: str, which: str = EVALUATED) -> Path:
 
 
 def jobs_of(run_id: str) -> list[Job]:
-    """A run's jobs at one seed: of the evaluated models, and of the best rounds' where the last is evaluated.
-
-    Raises QuorumError if its order, index or a model is missing or damaged.
-    """
+    """A run's jobs at one seed: of the evaluated models, and of the best rounds' where the last is evaluated."""
     row = planned_run(run_id)
     order = read_order(layout.order("predict", row.name), PredictOrder)
     trains = read_order(layout.order("train", row.name), TrainOrder)
-    index = read_index(order.setting, row.name)
-    tests = tests_of(read_manifest(order.setting, row.seed), index)
+    index, manifest = read_index(order.setting, row.name), read_manifest(order.setting, row.seed)
+    tests = [(client, index.entries[i][0]) for client, own in manifest.items() for i in own["test"]]
     kinds = (EVALUATED, BEST) if trains.evaluated == "last" and trains.training is not None else (EVALUATED,)
     return [job_of(run_id, which, order, index, tests) for which in kinds]
 
 
 def job_of(run_id: str, which: str, order: PredictOrder, index: Index, tests: Sequence[tuple[str, Entry]]) -> Job:
     """A job on given test examples. Raises QuorumError if a model is missing or damaged."""
-    adapters = {client: model_file(run_id, client, which) for client in dict.fromkeys(client for client, _ in tests)}
-    by_file = {path: digest_of_tensors(path) for path in dict.fromkeys(adapters.values())}
+    adapters = {client: model_file(run_id, client, which) for client, _ in tests}
+    by_file = {path: digest_of_tensors(path) for path in set(adapters.values())}
     digests = {client: by_file[path] for client, path in adapters.items()}
     written = [[entry.id, entry.key, digests[client]] for client, entry in tests]
     cause = order.model_dump(mode="json", include={"code", "packages", "task", "rule"})
@@ -114,22 +116,14 @@ def job_of(run_id: str, which: str, order: PredictOrder, index: Index, tests: Se
 
 def sharing_with(jobs: Sequence[Job]) -> list[Job]:
     """The jobs to decode with these: themselves, then the unfinished ones of trained runs that decode alike."""
-    first = jobs[0].order
+    first, alike = jobs[0].order, {"code", "packages", "task", "data", "rule"}
     assert first.learner is not None
     found = {job.path: job for job in jobs}
     for row in planned_runs():
         if row.left_out or row.learner is None or row.learner.reader != first.learner.reader:
             continue
-        try:
-            more = jobs_of(row.id) if trained_key(row.id) == planned_key(row.id) else []
-        except QuorumError:  # an earlier stage of that run has not run yet: its own stage will report it
-            continue
-        for job in more:
-            if _decoded_by(job.order) == _decoded_by(first) and job.has_work():
-                found.setdefault(job.path, job)
+        with suppress(QuorumError):  # an earlier stage of that run has not run yet: its own stage will report it
+            for job in jobs_of(row.id) if trained_key(row.id) == planned_key(row.id) else []:
+                if job.order.model_dump(include=alike) == first.model_dump(include=alike) and steps_of([job]):
+                    found.setdefault(job.path, job)
     return list(found.values())
-
-
-def _decoded_by(order: PredictOrder) -> Json:
-    """What jobs of one reader have in common that decode together."""
-    return order.model_dump(include={"code", "packages", "task", "data", "rule"})

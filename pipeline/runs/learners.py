@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from pipeline.clients.manifest import Manifest
@@ -11,8 +11,8 @@ from pipeline.engines.in_process import InProcess
 from pipeline.errors import QuorumError
 from pipeline.federated.algorithm import Algorithm, ClientState
 from pipeline.federated.engine import Engine
-from pipeline.federated.history import OnRound
 from pipeline.federated.local import LocalClientData
+from pipeline.federated.optimizer import LocalTraining
 from pipeline.federated.state import Private
 from pipeline.federated.token_figures import BackboneWithHead, Load
 from pipeline.federated.tolerance import STRICT
@@ -31,13 +31,11 @@ from pipeline.model.store import PrefixStore
 from pipeline.model.uncached import UncachedBackbone, load_ids
 from pipeline.plan.learner import Learner, Reader, Training
 from pipeline.runs.index import Index
-from pipeline.runs.training import Finished, Open, Opened, local_training, train
+from pipeline.runs.training import POOLED, Advance, Opened
 from pipeline.tasks.encoded import EncoderWithHead
 from pipeline.tasks.task import load_task
 from pipeline.workspace import layout
 
-POOLED = "pooled"
-"""The name of the only client of a method that pools all data."""
 CACHE_BYTES = 2_000_000_000
 """How much of the store a training above an encoder caches: opening the file of a text takes longer than reading."""
 
@@ -70,12 +68,11 @@ def reading(
         entries: all examples that will be loaded.
         trains: whether dropout is applied.
     """
+    stored = PrefixStore(layout.store(), model.device, CACHE_BYTES if isinstance(model, Encoder) else 0).training
     if isinstance(model, Encoder):
-        load = PrefixStore(layout.store(), model.device, CACHE_BYTES).training
-        return EncoderWithHead(model, load_task(learner.task)), load
-    store = PrefixStore(layout.store(), model.device)
+        return EncoderWithHead(model, load_task(learner.task)), stored
     if not learner.uncached:
-        return model, store.training
+        return model, stored
     uncached = UncachedBackbone(model, learner.adapted_positions == "all", learner.dropout if trains else 0.0)
     return uncached, load_ids(list(entries), model.device)
 
@@ -103,19 +100,17 @@ class Clients(NamedTuple):
     evaluated: Mapping[str, LocalClientData]
 
 
-def clients_of(
-    training: Training, manifest: Manifest, index: Index, advance: Callable[[int], None], *, pooled: bool
-) -> Clients:
+def clients_of(training: Training, manifest: Manifest, index: Index, advance: Advance, *, pooled: bool) -> Clients:
     """Build the clients: those with training examples train, those with validation examples are evaluated.
 
     Args:
-        advance: counts trained examples.
         pooled: whether one client trains on the examples of all.
     """
     model = model_of(training.learner)
     entries = [entry for own in index.entries.values() for entry in own]
     seen, load = reading(training.learner, model, entries, trains=True)
-    local = local_training(training)
+    knobs = training.model_dump(include={"learning_rate", "weight_decay", "batch_size", "local_epochs", "clip_norm"})
+    local = LocalTraining(**knobs, optimizer=training.client_optimizer, schedule=training.client_schedule)
 
     def data(train: Iterable[str], val: Iterable[str], weight: float = 1.0) -> LocalClientData:
         return LocalClientData(index.learned(train), index.learned(val), seen, load, local, advance, weight)
@@ -128,30 +123,22 @@ def clients_of(
     return Clients(begins, trained, {name: one for name, one in clients.items() if one.val})
 
 
-def in_process(training: Training, manifest: Manifest, index: Index, key: str) -> Open:
+def in_process(
+    training: Training,
+    manifest: Manifest,
+    index: Index,
+    key: str,
+    advance: Advance,
+    algorithm: Algorithm,
+    private: Private,
+) -> Opened:
     """Open all clients in this process, with the training's simulated faults if it has any."""
-
-    def open_(advance: Callable[[int], None], algorithm: Algorithm, private: Private) -> Opened:
-        begins, trained, evaluated = clients_of(training, manifest, index, advance, pooled=algorithm.pooled)
-        if not private.states and (algorithm.stateful or set(evaluated) & set(trained)):
-            private.states.update({name: ClientState(begins) for name in trained})
-        owner = dict.fromkeys(evaluated, POOLED) if algorithm.pooled else {}
-        engine: Engine = InProcess(
-            algorithm, trained, evaluated, private, seed=training.seed, trained_by=owner, job=key
-        )
-        if training.faults is not None:
-            deadline = (training.tolerance or STRICT).deadline
-            engine = Faulty(engine, training.faults, deadline, seed=training.seed, sends=algorithm.sends)
-        return Opened(begins, engine, sum(data.examples for data in trained.values()))
-
-    return open_
-
-
-def train_learner(
-    training: Training, manifest: Manifest, index: Index, key: str, run_id: str, on_round: OnRound
-) -> Finished:
-    """Train on the clients of a manifest in this process; see `train`."""
-    sizes = [len(own["train"]) for own in manifest.values() if own["train"]]
-    share = min(1.0, (training.clients_per_round or len(sizes)) / len(sizes))
-    examples = round(share * sum(sizes))
-    return train(training, in_process(training, manifest, index, key), examples, key, run_id, on_round)
+    begins, trained, evaluated = clients_of(training, manifest, index, advance, pooled=algorithm.pooled)
+    if not private.states and (algorithm.stateful or set(evaluated) & set(trained)):
+        private.states.update({name: ClientState(begins) for name in trained})
+    owner = dict.fromkeys(evaluated, POOLED) if algorithm.pooled else {}
+    engine: Engine = InProcess(algorithm, trained, evaluated, private, seed=training.seed, trained_by=owner, job=key)
+    if training.faults is not None:
+        deadline = (training.tolerance or STRICT).deadline
+        engine = Faulty(engine, training.faults, deadline, seed=training.seed, sends=algorithm.sends)
+    return Opened(begins, engine, sum(data.examples for data in trained.values()))

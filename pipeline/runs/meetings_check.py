@@ -16,12 +16,9 @@ def check_folder(folder: str) -> None:
 
     Raises QuorumError if a file cannot be used.
     """
-    found = check(Path(folder))
-    others = _others(Path(folder))
-    for one in found:
-        _print_line(str(one))
-    for name in others:
-        _print_line(f"{name}: is not read; export the meeting as {', '.join(READERS)}, out of any archive")
+    found, remedy = check(Path(folder)), f"export the meeting as {', '.join(READERS)}, out of any archive"
+    for line in (*map(str, found), *(f"{name}: is not read; {remedy}" for name in _others(Path(folder)))):
+        print(printable(line).replace("\n", "\\n"))
     read = [one.meeting for one in found if one.meeting is not None]
     print(f"{len(read)} meetings can be read; {sum(len(meeting.queries) for meeting in read)} summaries")
     if unread := list(dict.fromkeys(one.path.name for one in found if one.meeting is None)):
@@ -34,7 +31,3 @@ def _others(folder: Path) -> list[str]:
     paths = [path for one in folders for path in sorted(one.iterdir()) if path.is_file()]
     used = (*READERS, ".csv", ".md")
     return [path.name for path in paths if path.suffix.lower() not in used and not path.name.startswith(".")]
-
-
-def _print_line(text: str) -> None:
-    print(printable(text).replace("\n", "\\n"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,8 @@ from pipeline.workspace import layout
 from pipeline.workspace.progress import say
 from pipeline.workspace.record import Json
 
+Splits = Sequence[Split]
+
 
 @dataclass(frozen=True)
 class Drawn:
@@ -39,17 +42,11 @@ class Drawn:
 
 
 def draw(
-    name: str,
-    order: PartitionOrder,
-    examples: Json,
-    seed: int,
-    sample: Collection[str] = (),
-    needed: Sequence[Split] = SPLITS,
+    name: str, order: PartitionOrder, examples: Json, seed: int, sample: Collection[str] = (), needed: Splits = SPLITS
 ) -> Drawn:
     """Draw one seed's examples, partition them over clients, and check the partition.
 
     Args:
-        name: the setting's.
         sample: the data sets of which only the sample is here; its numbers mean nothing.
         needed: the splits that every client of a domain must have.
 
@@ -72,10 +69,8 @@ def draw(
     if isinstance(setting, Given):
         setting = setting.model_copy(update={"file": layout.workspace_file(layout.at_seed(setting.file, seed))})
     if isinstance(setting, Natural) and not any(example.owner for example in examples.values()):
-        raise QuorumError(
-            f"{where}: kind: natural: no example of {order.data[0]} has an owner; choose kind: skewed, or, in a file "
-            "of your own, give each row one in a column `owner`"
-        )
+        remedy = "choose kind: skewed, or, in a file of your own, give each row one in a column `owner`"
+        raise QuorumError(f"{where}: kind: natural: no example of {order.data[0]} has an owner; {remedy}")
     try:
         used = taken(examples, order.take, seed)
         groups = _groups(setting, used, seed)
@@ -96,21 +91,16 @@ def _groups(setting: AnySetting, texts: Json, seed: int) -> dict[str, str]:
         return {}
     used = [one for one in texts.values() if by_cluster or one.owner]  # a text without an owner is in no silo
     train, others = ([one for one in used if (one.split == "train") is trains] for trains in (True, False))
+    mine, theirs = (_vectors(_words(one, answered=by_cluster) for one in part) for part in (train, others))
     if by_cluster:
-        mine, theirs = clusters(_vectors(map(_subject, train)), _vectors(map(_subject, others)), seed)
-        return dict(zip([one.id for one in (*train, *others)], (*mine, *theirs), strict=True))
-    vectors = [
-        _vectors(one.question if isinstance(one, Question) else _subject(one) for one in part)
-        for part in (train, others)
-    ]
-    owners = [[one.owner for one in part] for part in (train, others)]
-    return silos(vectors[0], owners[0], vectors[1], owners[1], seed, count)
+        return dict(zip([one.id for one in (*train, *others)], chain(*clusters(mine, theirs, seed)), strict=True))
+    return silos(mine, [one.owner for one in train], theirs, [one.owner for one in others], seed, count)
 
 
-def _subject(text: Any) -> str:
-    """Return the words that FedNLP's code clusters: a question with its answer, a title, else the text."""
+def _words(text: Any, *, answered: bool) -> str:
+    """Return the words that FedNLP's code clusters: a question, with its answer or without, a title, else the text."""
     if isinstance(text, Question):
-        return f"{text.question} {text.answers[0][0]}"
+        return f"{text.question} {text.answers[0][0]}" if answered else text.question
     if isinstance(text, Titled):
         return text.title
     return " ".join(text.words) if isinstance(text, Tagged) else str(text.text)

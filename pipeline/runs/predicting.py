@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -11,16 +11,17 @@ import torch
 from pipeline.corpora.hash_order import hash_order
 from pipeline.federated.objectives.cross_entropy import cross_entropy
 from pipeline.federated.token_figures import BATCH, BackboneWithHead, Load, token_cross_entropy, token_entropies
-from pipeline.model.adapter import digest, on_device, read_adapter
+from pipeline.model.adapter import on_device, read_adapter
 from pipeline.model.backbone import Backbone
 from pipeline.model.encoder import Encoder
 from pipeline.model.entry import Entry
+from pipeline.model.tensor_file import digest_of_tensors
 from pipeline.plan.learner import Learner
-from pipeline.runs.decoding import decode, steps_of
+from pipeline.runs.decoding import decode
 from pipeline.runs.encoding import Reading
 from pipeline.runs.index import Index
-from pipeline.runs.jobs import Job, sharing_with
-from pipeline.runs.learners import model_of, reading
+from pipeline.runs.jobs import Job, sharing_with, steps_of
+from pipeline.runs.learners import reading
 from pipeline.tasks.encoded import EncoderWithHead
 from pipeline.tasks.task import EncoderTask, Prediction, load_task
 from pipeline.workspace import layout
@@ -32,26 +33,15 @@ LENS_EXAMPLES = 2
 OTHERS = ("last", "local", "server", "best")
 """A client's other models: of the last round, its own before aggregation, the server's, of its best round."""
 
-Predictions = dict[str, Prediction]
 Losses = dict[str, torch.Tensor]
 """Example -> the loss of each of its items."""
 
 
-@dataclass(frozen=True)
-class Predicted:
-    """One model's answers, by example.
-
-    `losses`: of the examples with a right answer.
-    """
-
-    predictions: Mapping[str, Prediction]
-    losses: Mapping[str, torch.Tensor]
-
-    def of(self, identity: str) -> Json:
-        """An example's prediction, its loss and over how many items."""
-        made, losses = self.predictions.get(identity), self.losses.get(identity, torch.zeros(0))
-        found = {"loss_sum": float(losses.double().sum()), "items": len(losses)}
-        return {"prediction": made and made.text, "ended": made and made.ended} | found
+def answer_of(made: Prediction | None, losses: torch.Tensor | None) -> Json:
+    """An example's prediction, its loss and over how many items."""
+    text, ended = (None, None) if made is None else (made.text, made.ended)
+    sums = (0.0, 0) if losses is None else (float(losses.double().sum()), len(losses))
+    return {"prediction": text, "ended": ended, "loss_sum": sums[0], "items": sums[1]}
 
 
 @dataclass(frozen=True)
@@ -68,29 +58,29 @@ class Predictor:
     examples: Json
     known: dict[tuple[str, ...], list[torch.Tensor]] = field(default_factory=dict)
 
-    @classmethod
-    def of(cls, learner: Learner, examples: Json) -> Predictor:
-        """Load a learner's model."""
-        return cls(learner, model_of(learner), examples)
-
     def texts(self, jobs: Sequence[Job]) -> None:
         """Decode what a run's jobs lack, together with other runs that decode alike."""
-        if isinstance(self.model, Encoder) or not any(job.has_work() for job in jobs):
+        if isinstance(self.model, Encoder) or not steps_of(jobs):
             return
         shared = sharing_with(jobs)
         more = f" and {len(shared) - 1} more" if len(shared) > 1 else ""
         with progress(f"predict {shared[0].run_id}{more}", steps_of(shared)) as advance:
             decode(shared, self._reading(jobs[0].index), self.examples, advance)
 
-    def predict(self, job: Job) -> Predicted:
-        """A job's predictions and the losses of its test examples, by each client's model."""
+    def predict(self, job: Job) -> dict[str, Json]:
+        """Test example -> what its client's model predicts, and the loss of the right answer if it has one."""
         seen, load = self._seen(job)
+        found: dict[str, Json] = {}
         if isinstance(seen, EncoderWithHead):
-            return self._classified(job, seen, load)
-        losses: Losses = {}
+            # Each model is read when it is needed: those of a fully trained encoder are gigabytes.
+            for digest, path in job.models.items():
+                ids = [entry.id for client, entry in job.tests if job.digests[client] == digest]
+                found |= self._decided(job.index, seen, load, ids, path)
+            return found
+        made, losses = job.predictions(), Losses()
         for client, path in job.adapters.items():
             losses |= self._losses(seen, load, _of_client(job, client), path)
-        return Predicted(job.predictions(), losses)
+        return {entry.id: answer_of(made.get(entry.id), losses.get(entry.id)) for _, entry in job.tests}
 
     def other_losses(self, job: Job) -> dict[str, dict[str, float]]:
         """Client -> the mean loss an item of its evaluated model and of its others, for models that write."""
@@ -136,55 +126,39 @@ class Predictor:
 
     def _losses(self, seen: BackboneWithHead, load: Load, entries: Sequence[Entry], file: Path) -> Losses:
         """Losses by example; a model that is repeated on one test set is evaluated once."""
-        model = read_adapter(file)
-        key = (digest(model), *(entry.key for entry in entries))
+        key = (digest_of_tensors(file), *(entry.key for entry in entries))
         if key not in self.known:
-            self.known[key] = token_cross_entropy(seen, load, entries, model)
+            self.known[key] = token_cross_entropy(seen, load, entries, read_adapter(file))
         return dict(zip([entry.id for entry in entries], self.known[key], strict=True))
-
-    def _classified(self, job: Job, seen: EncoderWithHead, load: Load) -> Predicted:
-        """Decide by each model for its clients' examples."""
-        ids_of: dict[str, list[str]] = {}
-        for client, entry in job.tests:
-            ids_of.setdefault(job.digests[client], []).append(entry.id)
-        file_of = {job.digests[client]: path for client, path in job.adapters.items()}
-        predictions: Predictions = {}
-        losses: Losses = {}
-        for own, ids in ids_of.items():
-            # Each model is read when it is needed: those of a fully trained encoder are gigabytes.
-            made, found = self._decided(job.index, seen, load, ids, file_of[own])
-            predictions |= made
-            losses |= found
-        return Predicted(predictions, losses)
 
     @torch.no_grad()
     def _decided(
         self, index: Index, seen: EncoderWithHead, load: Load, ids: Sequence[str], file: Path
-    ) -> tuple[Predictions, Losses]:
-        """Each example's prediction, and the losses of its items if it has a right answer."""
+    ) -> dict[str, Json]:
+        """Each example's answer by a model."""
         task: EncoderTask = seen.task
         adapter, read = on_device(read_adapter(file), seen.device), self._reading(index)
         windows = {identity: read.windows(self.examples[identity]) for identity in ids}
         pairs = [pair for i, own in windows.items() for pair in zip(own, index.entries[i], strict=True)]
         # Windows of similar length share a batch.
         pairs.sort(key=lambda pair: len(pair[0].source))
-        logits: dict[str, torch.Tensor] = {}
-        losses: Losses = {}
+        logits, losses = dict[str, torch.Tensor](), Losses()
         for at in range(0, len(pairs), 2 * BATCH):
             chunk = [entry for _, entry in pairs[at : at + 2 * BATCH]]
             prefixes = load([entry.key for entry in chunk])
-            found = task.outputs(seen.encoder, prefixes, adapter).cpu()
+            outputs = task.outputs(seen.encoder, prefixes, adapter).cpu()
             # A window without the answer has no targets, but logits for both ends, too.
             sizes = [task.items(prefix) for prefix in prefixes]
-            for entry, items, prefix in zip(chunk, torch.split(found, sizes), prefixes, strict=True):
+            for entry, items, prefix in zip(chunk, torch.split(outputs, sizes), prefixes, strict=True):
                 logits[entry.id] = items
                 if entry.id in windows and entry.tokens:  # an example's first window
                     losses[entry.id] = cross_entropy(items, prefix["targets"].cpu())
-        made = {}
+        found = {}
         for i, own in windows.items():
             items_of = [logits[entry.id] for entry in index.entries[i]]
-            made[i] = Prediction(task.decide(seen.encoder, self.examples[i], own, items_of, index.classes))
-        return made, losses
+            made = Prediction(task.decide(seen.encoder, self.examples[i], own, items_of, index.classes))
+            found[i] = answer_of(made, losses.get(i))
+        return found
 
 
 def _of_client(job: Job, client: str) -> list[Entry]:

@@ -15,6 +15,7 @@ import subprocess
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
+from functools import cache
 from pathlib import Path
 from statistics import fmean
 
@@ -38,6 +39,12 @@ Result = Json
 MADE_ON = ("commit", "machine")
 NEEDED = ("fingerprint", "precision", "source", "cut", "scores", "history")
 """What pages read of a result."""
+UNREADABLE = (OSError, EOFError, ValueError, KeyError, TypeError, AttributeError)
+
+
+def identity_of(row: RunRow, training: str | None) -> str:
+    """Hash what a run at one seed is, so that MLflow logs nothing twice: its place, its knobs, its training's key."""
+    return sha256_json([layout.workspace().as_posix(), row.id, row.fingerprint, training])
 
 
 @dataclass(frozen=True)
@@ -61,16 +68,10 @@ def cut_of(index: Index, manifest: Manifest, limit: int) -> Cut:
     """Measure the truncation of a run's examples, of whose references `limit` tokens are read at most."""
     ids = [i for own in manifest.values() for split in own.values() for i in split]
     read = [index.read[i] for i in ids]
-    total = sum(there for there, _ in read)
-    shares = [kept / there for there, kept in read if there]
-    return Cut(
-        examples=len(ids),
-        cut=sum(kept < there for there, kept in read),
-        of_tokens=sum(kept for _, kept in read) / total if total else 1.0,
-        of_transcript=fmean(shares) if shares else 1.0,
-        full=sum(index.entries[i][0].tokens == limit for i in ids),
-        limit=limit,
-    )
+    total, kept = (sum(own) for own in zip(*read, strict=True))
+    shares = [part / there for there, part in read if there] or [1.0]
+    cut, full = sum(part < there for there, part in read), sum(index.entries[i][0].tokens == limit for i in ids)
+    return Cut(len(ids), cut, kept / total if total else 1.0, fmean(shares), full, limit)
 
 
 def text_hash(text: str) -> str:
@@ -80,46 +81,41 @@ def text_hash(text: str) -> str:
 
 def result_of(row: RunRow, scores: Json) -> Result:
     """A run's result at one seed, from its scores, its rounds and its plan."""
-    manifest = read_manifest(row.setting, row.seed)
+    manifest, learner = read_manifest(row.setting, row.seed), row.learner
     adapters = sorted(layout.adapters(row.id).glob("*.safetensors"))
     events = read_table(layout.events(row.id)) if layout.events(row.id).is_file() else []
-    result: Result = {
+    cut, unlearned, weights = None, 0, None
+    if learner is not None:
+        index = read_index(row.setting, row.name)
+        cut = asdict(cut_of(index, manifest, learner.view.target_tokens))
+        trained = [identity for own in manifest.values() for identity in own["train"]]
+        unlearned = len(trained) - len(index.learned(trained))
+        weights = (layout.backbone(learner.view.backbone) / layout.WEIGHTS).stat().st_size
+    return {
         "fingerprint": row.fingerprint,
         "commit": current_commit(),
         "machine": _machine(),
-        "precision": None,
-        "threads": None,
+        "precision": learner and learner.precision,
+        "threads": learner and learner.threads,
         "source": {name: read_json(layout.notes(name))["source"] for name in row.data},
-        "cut": None,
+        "cut": cut,
         "sizes": {client: {split: len(ids) for split, ids in own.items()} for client, own in manifest.items()},
-        "unlearned": 0,
+        "unlearned": unlearned,
         "parameters": count_of_tensors(adapters[0]) if adapters else 0,
-        "backbone_bytes": None,
+        "backbone_bytes": weights,
         "events": dict(Counter(one["kind"] for one in events)),
         "training": trained_key(row.id),
         "training_seconds": timed_training(row.id).get("seconds"),
         "scores": scores,
         "history": read_table(layout.history(row.id)),
     }
-    if learner := row.learner:
-        index = read_index(row.setting, row.name)
-        trained = [identity for own in manifest.values() for identity in own["train"]]
-        weights = layout.backbone(learner.view.backbone) / layout.WEIGHTS
-        result |= {
-            "precision": learner.precision,
-            "threads": learner.threads,
-            "cut": asdict(cut_of(index, manifest, learner.view.target_tokens)),
-            "unlearned": len(trained) - len(index.learned(trained)),
-            "backbone_bytes": weights.stat().st_size,
-        }
-    return result
 
 
 def write_result(path: Path, result: Json) -> None:
     """Write a run's result, compressed. A seed's result that is as before keeps its commit and machine."""
     try:
-        known = json.loads(gzip.decompress(path.read_bytes()))["seeds"]
-    except (OSError, EOFError, ValueError, KeyError, TypeError):
+        known = _seeds(path)
+    except UNREADABLE:
         known = {}
     new = json.loads(json.dumps(result))
     for seed, own in new["seeds"].items():
@@ -129,16 +125,19 @@ def write_result(path: Path, result: Json) -> None:
     write_bytes(path, gzip.compress(json.dumps(new, separators=(",", ":")).encode(), mtime=0))
 
 
+def _seeds(path: Path) -> dict[str, Result]:
+    return {seed: dict(own) for seed, own in json.loads(gzip.decompress(path.read_bytes()))["seeds"].items()}
+
+
 def read_result(name: str) -> dict[int, Result]:
     """Read a run's result by seed; empty without one. Raises QuorumError if the file is damaged, or lacks a key."""
     path = layout.result(name)
     remedy = f"run `git checkout {path}` or `dvc repro`"
     try:
-        content = json.loads(gzip.decompress(path.read_bytes()))
-        found = {int(seed): dict(own) for seed, own in content["seeds"].items()}
+        found = {int(seed): own for seed, own in _seeds(path).items()}
     except FileNotFoundError:
         return {}
-    except (OSError, EOFError, ValueError, KeyError, TypeError, AttributeError):
+    except UNREADABLE:
         raise QuorumError(f"{path}: is damaged; {remedy}") from None
     for own in found.values():
         if absent := [key for key in NEEDED if key not in own]:
@@ -148,12 +147,9 @@ def read_result(name: str) -> dict[int, Result]:
 
 def planned_results(rows: Iterable[RunRow]) -> dict[str, Result]:
     """Read run id -> result, of the planned runs that have one: the same knobs, of any version of the code."""
-    files: dict[str, dict[int, Result]] = {}
-    found: dict[str, Result] = {}
+    read, found = cache(read_result), dict[str, Result]()
     for row in rows:
-        if row.name not in files:
-            files[row.name] = read_result(row.name)
-        own = files[row.name].get(row.seed)
+        own = read(row.name).get(row.seed)
         if own is not None and own["fingerprint"] == row.fingerprint:
             found[row.id] = own
     return found
@@ -178,17 +174,10 @@ def deleted_results(rows: Iterable[RunRow]) -> list[str]:
 
 
 def refuse_to_retrain(row: RunRow) -> None:
-    """Refuse to train a run whose result is in git without a dvc.lock: DVC cannot know that it is finished.
-
-    Raises QuorumError if git has a result of this run, and no dvc.lock.
-    """
+    """Raise QuorumError if git has a result of this run and no dvc.lock: DVC cannot know that it is finished."""
     path = layout.result(row.name)
-    if (
-        os.environ.get(RETRAIN) != "1"
-        and planned_results([row])
-        and _is_tracked(path)
-        and not _is_tracked(Path("dvc.lock"))
-    ):
+    tracked = _git("ls-files", "--", str(path), "dvc.lock").splitlines()
+    if os.environ.get(RETRAIN) != "1" and tracked == [str(path)] and planned_results([row]):
         raise QuorumError(f"{path}: has this run's result; to train it again, set {RETRAIN}=1 or delete the file")
 
 
@@ -197,9 +186,8 @@ def missing(rows: Sequence[RunRow]) -> list[str]:
 
     Raises QuorumError if one is missing, and there are results in another precision than this machine's.
     """
-    rows = [row for row in rows if not row.left_out]
     found = planned_results(rows)
-    waiting = dict.fromkeys(f"evaluate@{row.name}" for row in rows if row.id not in found)
+    waiting = dict.fromkeys(f"evaluate@{row.name}" for row in rows if not row.left_out and row.id not in found)
     for row in rows if waiting else ():
         if row.learner is not None and row.id in found:
             refuse_another_precision(layout.result(row.name), found[row.id]["precision"], row.learner.precision)
@@ -207,10 +195,7 @@ def missing(rows: Sequence[RunRow]) -> list[str]:
 
 
 def refuse_another_precision(path: Path, there: str, here: str) -> None:
-    """Refuse hours of work that could share no table with existing results.
-
-    Raises QuorumError if a file was computed in another precision than this plan's.
-    """
+    """Raise QuorumError if a file was computed in another precision than this plan's: they could share no table."""
     if there != here:
         raise QuorumError(f"{path}: was computed in {there}, and this plan says {here}; go on where {there} is native")
 
@@ -220,10 +205,6 @@ def current_commit() -> str:
     return _git("rev-parse", "--short", "HEAD")
 
 
-def _is_tracked(path: Path) -> bool:
-    return bool(_git("ls-files", "--", str(path)))
-
-
 def _git(*arguments: str) -> str:
     """What git prints; nothing where it fails, for example outside a repository."""
     return subprocess.run(["git", *arguments], capture_output=True, text=True, check=False).stdout.strip()
@@ -231,6 +212,5 @@ def _git(*arguments: str) -> str:
 
 def _machine() -> str:
     """The processor, as in `AMD EPYC 9R14, 2 cores`."""
-    text = CPU.read_text(encoding="utf-8") if CPU.is_file() else ""
-    found = re.search(r"^model name\s*: (.+)$", text, re.MULTILINE)
+    found = re.search(r"^model name\s*: (.+)$", CPU.read_text() if CPU.is_file() else "", re.MULTILINE)
     return f"{found[1].strip() if found else platform.processor() or platform.machine()}, {os.cpu_count()} cores"

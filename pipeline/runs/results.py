@@ -17,6 +17,8 @@ from pipeline.workspace.record import Json
 
 Metrics = dict[str, dict[str, Figures]]
 """run -> client -> figures."""
+Files = Mapping[str, Result]
+"""Run id -> its result."""
 
 
 @dataclass(frozen=True)
@@ -37,13 +39,9 @@ class Results:
 
 
 def results_of(
-    rows: Sequence[RunRow],
-    files: Mapping[str, Result],
-    samples: int,
-    label: str,
-    by_seed: Mapping[int, Metrics] | None = None,
+    rows: Sequence[RunRow], files: Files, samples: int, label: str, by_seed: Mapping[int, Metrics] | None = None
 ) -> Results:
-    """Compute figures from results that were read; see `scores_of` for the arguments.
+    """Compute figures from results that were read.
 
     Args:
         by_seed: the figures of each seed alone, where they are known.
@@ -52,65 +50,49 @@ def results_of(
     metrics: Metrics = {}
     with progress(f"{label}: intervals", len(found.rows)) as advance:
         for name, own in found.rows.items():
-            scores = [files[row.id]["scores"] for row in own]
-            metrics[name] = _with_other_losses(figures_of(found.scored[name], samples), scores)
+            scores, figures = [files[row.id]["scores"] for row in own], figures_of(found.scored[name], samples)
+            metrics[name] = {c: replace(one, other_losses=_other_losses(c, scores)) for c, one in figures.items()}
             advance(1)
+
+    def alone(seed: int) -> Metrics:
+        own = [row for row in rows if row.seed == seed]
+        return results_of(own, files, samples, f"{label}: seed {seed}").metrics
+
     seeds = list(found.scored_by_seed)
-    by_seed = by_seed or {
-        seed: metrics
-        if len(seeds) == 1
-        else results_of([row for row in rows if row.seed == seed], files, samples, f"{label}: seed {seed}").metrics
-        for seed in seeds
-    }
-    return replace(found, metrics=metrics, by_seed=dict(by_seed))
+    known = by_seed or {seed: metrics if len(seeds) == 1 else alone(seed) for seed in seeds}
+    return replace(found, metrics=metrics, by_seed=dict(known))
 
 
-def scores_of(rows: Sequence[RunRow], files: Mapping[str, Result]) -> Results:
-    """Collect scores and histories without figures, whose intervals take long.
-
-    Args:
-        files: run id -> its result; rows that have none, or none with examples, are left out.
-    """
-    rows = [row for row in rows if row.id in files and files[row.id]["scores"]["examples"]]
-    by_name: dict[str, list[RunRow]] = {}
-    alone: dict[int, dict[str, list[Scored]]] = {}
-    for row in rows:
-        by_name.setdefault(row.name, []).append(row)
-        alone.setdefault(row.seed, {})[row.name] = read_rows(files[row.id]["scores"]["examples"])
-    scored = {name: over_seeds(alone[row.seed][name] for row in own) for name, own in by_name.items()}
-    histories = {
-        name: [Round.of_row(one, row.seed) for row in own for one in files[row.id]["history"]]
-        for name, own in by_name.items()
-    }
-    return Results(by_name, scored, dict(sorted(alone.items())), {}, {}, histories)
+def scores_of(rows: Sequence[RunRow], files: Files) -> Results:
+    """Collect scores and histories of the rows that have a result, without figures, whose intervals take long."""
+    found = Results({}, {}, {}, {}, {}, {})
+    for row in (row for row in rows if row.id in files):
+        found.rows.setdefault(row.name, []).append(row)
+        scores = read_rows(files[row.id]["scores"]["examples"])
+        found.scored_by_seed.setdefault(row.seed, {})[row.name] = scores
+        history = found.histories.setdefault(row.name, [])
+        history += [Round.of_row(one, row.seed) for one in files[row.id]["history"]]
+    by_seed = dict(sorted(found.scored_by_seed.items()))
+    scored = {name: over_seeds(by_seed[row.seed][name] for row in own) for name, own in found.rows.items()}
+    return replace(found, scored=scored, scored_by_seed=by_seed)
 
 
-def _with_other_losses(figures: Mapping[str, Figures], seeds: Sequence[Json]) -> dict[str, Figures]:
+def _other_losses(client: str, seeds: Sequence[Json]) -> dict[str, float]:
     """Test loss of the last round's model, and of the server's or the client's own where the row is about the other.
 
-    A seed counts by the client's test tokens at it, as it does in the row's own loss.
-
-    Args:
-        seeds: of each seed its examples and its clients' losses.
+    A seed, with its examples and its clients' losses, counts by the client's test tokens at it, as in the row's loss.
     """
-    filled = {}
-    for client, own in figures.items():
-        known = [one["clients"].get(client, {}) for one in seeds]
-        tokens = [sum(row.get("items", 0) for row in one["examples"] if row["client"] == client) for one in seeds]
-        losses = {
-            other: fmean((one[f"{other}_loss"] for one in known), weights=tokens)
-            for other in ("last", "local", "server")
-            if all(f"{other}_loss" in one for one in known)
-        }
-        filled[client] = replace(own, other_losses=losses)
-    return filled
+    known = [one["clients"].get(client, {}) for one in seeds]
+    tokens = [sum(row.get("items", 0) for row in one["examples"] if row["client"] == client) for one in seeds]
+    return {
+        other: fmean((one[f"{other}_loss"] for one in known), weights=tokens)
+        for other in ("last", "local", "server")
+        if all(f"{other}_loss" in one for one in known)
+    }
 
 
 def common_clients(metrics: Mapping[str, Json]) -> tuple[list[str], list[str]]:
-    """Return (the clients over which means of several runs are taken, all clients of any run).
-
-    Means are over the clients that all runs have, or over each run's own clients if the runs share none.
-    """
+    """(The clients of a mean over several runs, which all have; or if they share none, all), and all of any run."""
     all_clients = list(dict.fromkeys(client for own in metrics.values() for client in own if client != MEAN))
     common = [client for client in all_clients if all(client in own for own in metrics.values())]
     return common or all_clients, all_clients

@@ -45,7 +45,7 @@ def _with_results(runs: BySeed, seed: int, rows: Sequence[Json]) -> BySeed:
     for row in rows:
         others.setdefault(row["run"], []).append({k: v for k, v in row.items() if k != "run"})
     found = {**runs, seed: {run: read_rows(own) for run, own in others.items()}}
-    return {s: {run: scores for run, scores in own.items() if run in others} for s, own in found.items()}
+    return {s: {run: own[run] for run in own if run in others} for s, own in found.items()}
 
 
 def _in_groups(rows: Sequence[Scored], pattern: str) -> list[Scored]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import groupby
 from pathlib import Path
@@ -20,12 +19,15 @@ from pipeline.plan.learner import Reader
 from pipeline.plan.orders import PredictOrder, RunRow, planned_runs, read_order
 from pipeline.runs.index import read_manifest
 from pipeline.runs.jobs import model_file
+from pipeline.tasks.task import load_task
 from pipeline.workspace import layout
 from pipeline.workspace.files import read_json
 from pipeline.workspace.progress import say
 
 if TYPE_CHECKING:  # these imports take seconds, and a wrong argument should fail at once
-    from pipeline.model.backbone import Backbone, Limits, Rendered
+    from pipeline.model.backbone import Backbone, Rendered
+    from pipeline.model.encoder import Encoder
+    from pipeline.runs.encoding import Reading
     from pipeline.tasks.task import WriterTask
 
 
@@ -42,14 +44,17 @@ def summarize_file(file: Path, *, run: str, client: str, query: str, turns: str 
         raise QuorumError(f"--client {client}: run {row.id} has no such client; it has {', '.join(clients)}")
     adapter_path = model_file(row.id, client)
     meeting = read_transcript(file)
-    first, last = turn_range(turns, len(meeting))
-    writer, places = _writer(row), list(range(first, last))
+    places = list(range(*turn_range(turns, len(meeting))))
+    reading, rule = _reading(row)
+
+    def rendered(chosen: list[Turn]) -> Rendered:
+        return reading.windows(Conversation(file.stem, "new", "new", "test", file.stem, query, tuple(chosen), ""))[0]
 
     def fits(chosen: list[Turn]) -> bool:
-        rendered = writer.rendered(file.stem, chosen, query)
-        return rendered.transcript_read == rendered.transcript_tokens
+        window = rendered(chosen)
+        return window.transcript_read == window.transcript_tokens
 
-    limit = f"to fit {writer.limits.source_tokens} tokens"
+    limit = f"to fit {reading.view.source_tokens} tokens"
     if turns is None and not fits(meeting):
         places = nearest_turns(meeting, query, fits, resolve("auto", "cpu"))
         if left_out := len(meeting) - len(places):
@@ -61,7 +66,7 @@ def summarize_file(file: Path, *, run: str, client: str, query: str, turns: str 
     say(f"{file.stem}: turns used: {spans([place + 1 for place in places])}")
     if not fits(chosen):
         say(f"{file.stem}: the end of the last turns was cut off, {limit}")
-    return writer.write(writer.rendered(file.stem, chosen, query), adapter_path)
+    return _written(reading, rule, rendered(chosen), adapter_path)
 
 
 def _row(run: str) -> RunRow:
@@ -72,41 +77,13 @@ def _row(run: str) -> RunRow:
     raise QuorumError(f"--run {run}: no such run; there are {', '.join(dict.fromkeys(row.name for row in rows))}")
 
 
-@dataclass(frozen=True)
-class _Writer:
-    """A run's loaded backbone, and how it encodes and decodes."""
-
-    backbone: Backbone
-    task: WriterTask
-    rule: DecodingRule
-    limits: Limits
-
-    def rendered(self, name: str, turns: list[Turn], query: str) -> Rendered:
-        """Turn a meeting and a query into tokens."""
-        example = Conversation(name, "new", "new", "test", name, query, tuple(turns), "")
-        return self.task.render(self.backbone, example, (), self.limits)[0]
-
-    def write(self, rendered: Rendered, adapter_path: Path) -> str:
-        """Write a summary with a client's adapter."""
-        import torch
-
-        from pipeline.model.adapter import on_device, read_adapter
-        from pipeline.model.backbone import Row
-
-        prefix, extra = self.backbone.encode(rendered, for_generation=True)
-        adapter = on_device(read_adapter(adapter_path), self.backbone.device)
-        with torch.no_grad():
-            return self.task.predict(self.backbone, [prefix | extra], [Row(0, adapter)], self.rule)[0].text
-
-
-def _writer(row: RunRow) -> _Writer:
+def _reading(row: RunRow) -> tuple[Reading, DecodingRule]:
     """Load a run's backbone. Raises QuorumError if the run writes no summaries, or its backbone is missing."""
-    from pipeline.model.backbone import Limits
-    from pipeline.tasks.task import load_task
-
     rule = read_order(layout.order("predict", row.name), PredictOrder).rule
     if rule is None or row.learner is None:
         raise QuorumError(f"--run {row.name}: writes no summaries; choose another run")
+    from pipeline.runs.encoding import Reading
+
     reader, view = row.learner.reader, row.learner.view
     if reader.precision == "bf16" and not multiplies_bf16(reader.device):
         say("summarize: in fp32, as this machine does not multiply bf16 natively; the run was trained in bf16")
@@ -115,18 +92,30 @@ def _writer(row: RunRow) -> _Writer:
         say("summarize: the model is a tiny one with random weights: its summaries are noise")
     digest = read_json(layout.backbone(view.backbone) / layout.ABOUT_BACKBONE)["digest"]
     backbone = _backbone(layout.home(), digest, reader.model_dump_json())
-    return _Writer(backbone, load_task(row.learner.task), rule, Limits(view.source_tokens, view.target_tokens))
+    return Reading(backbone, load_task(row.learner.task), view, (), digest, ""), rule
 
 
 @lru_cache(maxsize=1)
-def _backbone(_home: Path, _digest: str, reader: str) -> Backbone:
+def _backbone(_home: Path, _digest: str, reader: str) -> Backbone | Encoder:
     """Load the backbone once for all summaries of a process."""
-    from pipeline.model.encoder import Encoder
     from pipeline.runs.learners import model_of
 
-    model = model_of(Reader.model_validate_json(reader))
-    assert not isinstance(model, Encoder)
-    return model
+    return model_of(Reader.model_validate_json(reader))
+
+
+def _written(reading: Reading, rule: DecodingRule, window: Rendered, adapter_path: Path) -> str:
+    """Write a summary with a client's adapter."""
+    import torch
+
+    from pipeline.model.adapter import on_device, read_adapter
+    from pipeline.model.backbone import Backbone, Row
+
+    assert isinstance(reading.model, Backbone)
+    prefix, extra = reading.model.encode(window, for_generation=True)
+    adapter = on_device(read_adapter(adapter_path), reading.model.device)
+    task: WriterTask = reading.task  # type: ignore[assignment]  # a rule is of one
+    with torch.no_grad():
+        return task.predict(reading.model, [prefix | extra], [Row(0, adapter)], rule)[0].text
 
 
 def turn_range(text: str | None, count: int) -> tuple[int, int]:

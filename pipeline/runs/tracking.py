@@ -13,16 +13,15 @@ import math
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
-from typing import IO
+from functools import partial
 
 from pipeline.federated.history import OnRound, Round, metrics_by_row
 from pipeline.plan.orders import ReportOrder, RunRow, planned_run, read_order
 from pipeline.runs.index import planned_key, timed_training
-from pipeline.runs.metrics import identity_of, recorded_identities
-from pipeline.runs.result_files import Result, current_commit, read_results_of
+from pipeline.runs.result_files import Result, current_commit, identity_of, read_results_of
 from pipeline.workspace import layout
 from pipeline.workspace.files import is_locked, read_json, sha256_file, sha256_json
 from pipeline.workspace.progress import say
@@ -35,76 +34,52 @@ PER_ROUND = (
     *("bytes_down", "bytes_up", "seconds"),
 )
 
-Message = Json
-"""To the logger: the run that begins, with its identity and its training's key; a round's rows; or that it ended."""
-
 
 @contextmanager
 def live(name: str) -> Iterator[Callable[[str], AbstractContextManager[OnRound]]]:
     """Log a run's trainings, a seed each, as their rounds finish, under the MLflow runs that `project` will complete.
 
-    MLflow is in a separate process: it starts in parallel with the first training, and its errors stop no training. If
-    a training ends without a message, as a killed one does, that process sets the status FAILED.
+    MLflow is in a separate process, which reads `[run id, rows]` a line: it starts in parallel with the first training,
+    and its errors stop no training. `[run id, null]` ends a training. If one ends without it, as a killed one does,
+    that process sets the status FAILED.
     """
-    with ExitStack() as stack:
-        logger: list[IO[str]] = []
+    loggers: list[subprocess.Popen[str]] = []
 
-        def send(message: Message) -> None:
-            if not logger:
-                logger.append(stack.enter_context(_logger(name)))
-            with suppress(OSError):  # the logger has reported why it ended
-                logger[0].write(json.dumps(message) + "\n")
-                logger[0].flush()
+    def send(run_id: str, rows: Sequence[Round] | None) -> None:
+        if not loggers:
+            command = [sys.executable, "-m", "pipeline", "log", name]
+            # A new session, so that Ctrl-C reaches only the training; the logger then reads the end of its pipe.
+            loggers.append(subprocess.Popen(command, stdin=subprocess.PIPE, text=True, start_new_session=True))
+        with suppress(OSError):  # the logger has reported why it ended
+            print(json.dumps([run_id, rows and [asdict(one) for one in rows]]), file=loggers[0].stdin, flush=True)
 
-        @contextmanager
-        def one(run_id: str) -> Iterator[OnRound]:
-            key = planned_key(run_id)
-            begins = {"run": run_id, "identity": identity_of(planned_run(run_id), key), "training": key}
-            # A training calls this first once it has its lock: RUNNING without the lock would mean a dead one.
-            yield lambda rows: send({"rows": [asdict(one) for one in rows]} | begins)
-            send({"ended": run_id})
+    @contextmanager
+    def one(run_id: str) -> Iterator[OnRound]:
+        # A training calls this first once it has its lock: RUNNING without the lock would mean a dead one.
+        yield partial(send, run_id)
+        send(run_id, None)
 
+    try:
         yield one
-
-
-@contextmanager
-def _logger(name: str) -> Iterator[IO[str]]:
-    """The standard input of a process that logs."""
-    command = [sys.executable, "-m", "pipeline", "log", name]
-    # A new session, so that Ctrl-C reaches only the training; the logger then reads the end of its pipe.
-    with subprocess.Popen(command, stdin=subprocess.PIPE, text=True, start_new_session=True) as logger:
-        assert logger.stdin is not None
-        try:
-            yield logger.stdin
-        finally:
-            with suppress(OSError):  # closing flushes again what a dead logger left unread
-                logger.stdin.close()
+    finally:
+        for logger in loggers:
+            logger.communicate()  # closes its input, and waits
 
 
 def log(lines: Iterable[str]) -> None:
-    """Log the messages of `live`, a line of JSON each. Raises QuorumError if the store cannot be opened or written."""
+    """Log the lines of `live`. Raises QuorumError if the store cannot be opened or written."""
     with failures():
-        projection = _Projection(Store(), read_order(layout.order("report"), ReportOrder))
-        store = projection.store
-        run, skipped = "", ""
-        for message in map(json.loads, lines):
-            if "ended" in message:
-                if run:
-                    store.set_status(run, "FINISHED")
-                run = ""
-                continue
-            if not run and message["run"] != skipped:
-                row = next(one for one in projection.order.runs if one.id == message["run"])
-                run, complete = projection.run(row, message["identity"], message["training"])
-                if complete:
-                    run, skipped = "", row.id
-                    continue
-                store.params(run, _of_training(row))
-                store.set_status(run, "RUNNING")
-            if run:
-                projection.rounds(run, [Round(**one) for one in message["rows"]])
-        if run:
-            store.set_status(run, "FAILED")
+        projection, running = _Projection(Store(), read_order(layout.order("report"), ReportOrder)), dict[str, str]()
+        for run_id, rows in map(json.loads, lines):
+            if run_id not in running:
+                running[run_id] = projection.begin(planned_run(run_id))
+            if rows is not None:
+                projection.rounds(running[run_id], [Round(**one) for one in rows])
+            elif run := running[run_id]:
+                projection.store.set_status(run, "FINISHED")
+                running[run_id] = ""
+        for run in filter(None, running.values()):
+            projection.store.set_status(run, "FAILED")
 
 
 def project() -> None:
@@ -113,15 +88,15 @@ def project() -> None:
     Raises QuorumError if the store cannot be opened or written, or if nothing is planned or computed here.
     """
     order = read_order(layout.order("report"), ReportOrder)
-    results, recorded, new = read_results_of(order.runs), recorded_identities(), 0
+    results, new = read_results_of(order.runs), 0
+    recorded = read_json(layout.identities()) if layout.identities().is_file() else {}  # before the first report
     with failures():
         projection = _Projection(Store(), order)
         for row in (row for row in order.runs if row.id in results):
             training = results[row.id]["training"]
-            identity = identity_of(row, training)
-            if recorded.get(row.id) != identity:  # metrics of another plan or other data
+            if recorded.get(row.id) != identity_of(row, training):  # metrics of another plan or other data
                 continue
-            run, complete = projection.run(row, identity, training)
+            run, complete = projection.run(row, training)
             if not complete:
                 projection.complete(run, row, results[row.id])
                 new += 1
@@ -142,14 +117,21 @@ class _Projection:
             if not is_locked(layout.checkpoint_lock(key)):
                 self.store.set_status(run, "FAILED")
 
-    def run(self, row: RunRow, identity: str, training: str | None) -> tuple[str, bool]:
+    def run(self, row: RunRow, training: str | None) -> tuple[str, bool]:
         """A planned run in MLflow, created if it is missing: (its id, whether it is complete)."""
+        own = {"method": row.method, "setting": row.setting, "seed": str(row.seed), "scale": self.order.scale}
+        own |= {TRAINING_TAG: training or ""}
+        name = f"{row.name}-{row.seed}"
+        return self.store.run(identity_of(row, training), name, lambda: own | {PARENT_TAG: self._parent()})
 
-        def tags() -> dict[str, str]:
-            own = {"method": row.method, "setting": row.setting, "seed": str(row.seed), "scale": self.order.scale}
-            return own | {TRAINING_TAG: training or "", PARENT_TAG: self._parent()}
-
-        return self.store.run(identity, f"{row.name}-{row.seed}", tags)
+    def begin(self, row: RunRow) -> str:
+        """The MLflow run of a training that begins; empty if it is complete."""
+        run, complete = self.run(row, planned_key(row.id))
+        if complete:
+            return ""
+        self.store.params(run, _of_training(row))
+        self.store.set_status(run, "RUNNING")
+        return run
 
     def _parent(self) -> str:
         """The parent run: the DVC experiment, else the workspace at its commit; finished as soon as it is created."""
@@ -161,17 +143,16 @@ class _Projection:
         return run
 
     def rounds(self, run: str, rows: Iterable[Round]) -> None:
-        """Log rounds' metrics."""
-        for number, values in metrics_by_row(rows, PER_ROUND):
+        for number, values in metrics_by_row(rows, PER_ROUND) if run else ():
             self.store.metrics(run, values, number)
 
     def complete(self, run: str, row: RunRow, result: Result) -> None:
         """Log a run's params, metrics by round, final scores, and those of its models that are here."""
         store = self.store
-        sources = {f"data_source.{name}": about["source"] for name, about in result["source"].items()}
+        sources = {name: about["source"] for name, about in result["source"].items()}
         setting = self.order.settings[row.setting].model_dump(mode="json")
         who = {f"setting.{key}": value for key, value in setting.items() if value is not None}
-        store.params(run, self.order.knobs | sources | who | _of_training(row))
+        store.params(run, self.order.knobs | {"data_source": sources} | who | _of_training(row))
         seconds = {(one["round"], one["client"]): one["seconds"] for one in timed_training(row.id).get("rounds", [])}
         rounds = [Round.of_row(one, row.seed) for one in result["history"]]
         self.rounds(run, [replace(one, seconds=seconds.get((one.round, one.client), math.nan)) for one in rounds])

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import asdict
 from typing import NamedTuple
 
+from pipeline.clients.manifest import Manifest
 from pipeline.federated.algorithm import Algorithm
 from pipeline.federated.blobs import Blobs
 from pipeline.federated.callbacks import Checkpointing, Reporting, SavingRounds, Stopping
@@ -15,16 +16,19 @@ from pipeline.federated.engine import Engine
 from pipeline.federated.events import EVENT_COLUMNS
 from pipeline.federated.history import OnRound
 from pipeline.federated.loop import Participation, initial_progress, run_rounds
-from pipeline.federated.optimizer import LocalTraining
 from pipeline.federated.state import Private, Progress
 from pipeline.federated.tolerance import STRICT
 from pipeline.model.adapter import Adapter
 from pipeline.plan.learner import Training
+from pipeline.runs.index import Index
 from pipeline.workspace import layout
 from pipeline.workspace.files import locked
 from pipeline.workspace.progress import progress as progress_bar
 from pipeline.workspace.progress import say
 from pipeline.workspace.tables import write_table
+
+POOLED = "pooled"
+"""The name of the only client of a method that pools all data."""
 
 
 class Opened(NamedTuple):
@@ -35,8 +39,10 @@ class Opened(NamedTuple):
     examples: int
 
 
-Open = Callable[[Callable[[int], None], Algorithm, Private], Opened]
-"""(callback that counts trained examples, the algorithm, this process's client states) -> the engine."""
+Advance = Callable[[int], None]
+"""Counts trained examples."""
+Open = Callable[[Advance, Algorithm, Private], Opened]
+"""(callback, the algorithm, this process's client states) -> the engine."""
 
 
 class Finished(NamedTuple):
@@ -92,6 +98,21 @@ def train(order: Training, open_: Open, examples: int, key: str, run_id: str, on
             return Finished(progress, private)
 
 
+def train_learner(
+    training: Training, manifest: Manifest, index: Index, key: str, run_id: str, on_round: OnRound
+) -> Finished:
+    """Train on the clients of a manifest in this process; see `train`."""
+
+    def open_(advance: Advance, algorithm: Algorithm, private: Private) -> Opened:
+        from pipeline.runs.learners import in_process  # seconds, which a training that is finished saves
+
+        return in_process(training, manifest, index, key, advance, algorithm, private)
+
+    sizes = [len(own["train"]) for own in manifest.values() if own["train"]]
+    share = min(1.0, (training.clients_per_round or len(sizes)) / len(sizes))
+    return train(training, open_, round(share * sum(sizes)), key, run_id, on_round)
+
+
 def write_events(run_id: str, order: Training, progress: Progress) -> None:
     """Write events.csv, one line for each event, if the order has faults or a tolerance, or if events happened."""
     if order.faults is not None or order.tolerance is not None or progress.events:
@@ -103,16 +124,3 @@ def bind(order: Training) -> Algorithm:
     module = importlib.import_module(order.algorithm)
     algorithm: Algorithm = module.build(module.Hyperparameters(**order.hyperparameters))
     return algorithm
-
-
-def local_training(order: Training) -> LocalTraining:
-    """Return the order's settings of a client's training."""
-    return LocalTraining(
-        order.learning_rate,
-        order.weight_decay,
-        order.batch_size,
-        order.local_epochs,
-        order.clip_norm,
-        order.client_optimizer,
-        order.client_schedule,
-    )

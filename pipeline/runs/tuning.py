@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from functools import cache, partial
 from operator import itemgetter
@@ -26,15 +27,14 @@ from pipeline.plan.code import without_code
 from pipeline.plan.learner import Training
 from pipeline.plan.orders import EncodeOrder, PartitionOrder, TrainOrder
 from pipeline.plan.resolve import encode_order, partition_order
-from pipeline.plan.schema import Params, Search
+from pipeline.plan.schema import Params
 from pipeline.plan.training import precision_of, train_order
 from pipeline.runs.encoding import encode
 from pipeline.runs.index import Index, index_of, training_key
-from pipeline.runs.learners import train_learner
 from pipeline.runs.partitioning import draw
 from pipeline.runs.prune import remove_checkpoints
 from pipeline.runs.result_files import refuse_another_precision
-from pipeline.runs.training import Finished
+from pipeline.runs.training import train_learner
 from pipeline.tasks.task import load_task
 from pipeline.workspace import layout
 from pipeline.workspace.files import sha256_json
@@ -63,46 +63,31 @@ class Drawn:
     digest: str
 
 
+Draw = Callable[[str], Drawn]
+"""Run -> its data."""
+
+
 @dataclass(frozen=True)
 class Trial:
-    """A run trained with a value at a key of params.yaml."""
+    """A run trained with a value at a key of params.yaml.
 
-    key: str
-    run: str
-    method: str
-    value: float
+    Attributes:
+        about: its cells of the table. `code`: a hash of the code that trains it. `fingerprint`: a hash of its
+            training's knobs and data, apart from the code, and of which model's loss is taken.
+    """
+
+    about: Json
     order: TrainOrder
+    training: Training
     drawn: Drawn
-
-    @property
-    def training(self) -> Training:
-        assert self.order.training is not None
-        return self.order.training
-
-    @property
-    def fingerprint(self) -> str:
-        """A hash of its training's knobs and data, apart from the code, and of which model's loss is taken."""
-        knobs = without_code(self.training.model_dump(mode="json"))
-        return sha256_json([knobs, self.drawn.digest, self.order.evaluate, self.order.evaluated])[:16]
 
     @property
     def training_key(self) -> str:
         """The name of its training's checkpoint."""
         return training_key(self.training, self.drawn.manifest, self.drawn.index)
 
-    @property
-    def code(self) -> str:
-        """A hash of the code that trains it."""
-        return sha256_json(self.training.code)[:16]
-
-    def row(self) -> Json | None:
-        """Its row of the table, with numbers, if it has been tried."""
-        known = (one for one in _known() if (one["fingerprint"], one["chooses"]) == (self.fingerprint, self.key))
-        row = next(known, None)
-        return row and row | {"value": float(row["value"]), "validation_loss": float(row["validation_loss"])}
-
     def __str__(self) -> str:
-        return f"{self.run}, {self.key.rpartition('.')[2]}={self.value:g}"
+        return f"{self.about['run']}, {self.about['chooses'].rpartition('.')[2]}={self.about['value']:g}"
 
 
 def tune() -> None:
@@ -120,7 +105,7 @@ def tune() -> None:
     for name, search in params.tune.searches.items():
         if any(params.runs[run].at not in (None, params.scale) for run in search.chooses.values()):
             continue
-        rows, grid = _searched(params, name, search, drawn)
+        rows, grid = _searched(params, name, drawn)
         for line in in_words(rows, grid):
             say(f"tune: {name}: {line}")
         for row in (row for row in rows if row["chosen"]):
@@ -129,34 +114,33 @@ def tune() -> None:
 
 
 def _known() -> list[Json]:
-    return [dict(row) for row in read_table(layout.TUNING_TABLE)] if layout.TUNING_TABLE.is_file() else []
+    """The rows of the table, with numbers."""
+    rows = read_table(layout.TUNING_TABLE) if layout.TUNING_TABLE.is_file() else []
+    return [row | {name: float(row[name]) for name in ("value", "validation_loss")} for row in rows]
 
 
-def _searched(
-    params: Params, name: str, search: Search, drawn: Callable[[str], Drawn]
-) -> tuple[list[Json], Sequence[float]]:
-    """The rows of all values tried, the best one of each key marked; and these values."""
-    grid, about = list(search.grid), {"scale": params.scale, "search": name}
+def _searched(params: Params, name: str, drawn: Draw) -> tuple[list[Json], list[float]]:
+    """The rows of all values that a search tried, the best one of each key marked; and these values."""
+    search = params.tune.searches[name]
+    trials = {(key, value): _trial(params, name, key, value, drawn) for key in search.chooses for value in search.grid}
     for left in range(WIDENED, -1, -1):
-        trials = [
-            Trial(key, run, params.runs[run].method, value, _order(params, key, run, value), drawn(run))
-            for key, run in search.chooses.items()
-            for value in grid
-        ]
-        rows = with_choices([_row_of(trial, about) | about for trial in trials])
+        tried, more = sorted({value for _, value in trials}), list[float]()
+        ordered = [trials[key, value] for key in search.chooses for value in tried]
+        rows = with_choices([_row_of(trial) for trial in ordered])
         # Only now: two keys may choose by different models of one training.
-        remove_checkpoints([layout.checkpoints() / trial.training_key for trial in trials])
-        best = {float(row["value"]) for row in rows if row["chosen"]}
-        further = (beyond(grid, end) for end in sorted(best))
-        more = [value for value in further if value is not None and _can_have(params, search, value)]
-        if not more or not left:
+        remove_checkpoints([layout.checkpoints() / trial.training_key for trial in ordered])
+        ends = sorted({row["value"] for row in rows if row["chosen"]}) if left else []
+        for value in (found for end in ends if (found := beyond(tried, end)) is not None):
+            with suppress(QuorumError):  # a key cannot have it
+                trials |= {(key, value): _trial(params, name, key, value, drawn) for key in search.chooses}
+                more.append(value)
+        if not more:
             break
-        tried = ", ".join(f"{value:g}" for value in grid)
-        say(f"tune: {name}: the best of {tried} is at an end: also {', '.join(map(str, more))}")
-        grid = sorted({*grid, *more})
+        known = ", ".join(f"{value:g}" for value in tried)
+        say(f"tune: {name}: the best of {known} is at an end: also {', '.join(map(str, more))}")
     others = [row for row in _known() if (row["scale"], row["search"]) != (params.scale, name)]
     write_table(layout.TUNING_TABLE, [*others, *rows], COLUMNS)
-    return rows, grid
+    return rows, tried
 
 
 def in_words(rows: Sequence[Json], grid: Sequence[float]) -> Iterator[str]:
@@ -174,15 +158,13 @@ def in_words(rows: Sequence[Json], grid: Sequence[float]) -> Iterator[str]:
 def beyond(grid: Sequence[float], best: float) -> float | None:
     """The next value beyond the end at which the best lies, by the step that the ascending grid has there.
 
-    None inside, and where there is no step: of one value, and to or from 0.
+    None inside, and where there is no step: to or from 0.
 
     >>> beyond([1.0, 2.0, 4.0], 4.0), beyond([0.1, 0.2, 1.0], 0.1), beyond([1.0, 2.0, 4.0], 2.0)
     (8.0, 0.05, None)
     """
-    if len(grid) < 2 or best not in (grid[0], grid[-1]):
-        return None
-    end, inner = (grid[0], grid[1]) if best == grid[0] else (grid[-1], grid[-2])
-    return float(f"{end * end / inner:.3g}") if end and inner else None
+    inner = {grid[0]: grid[1], grid[-1]: grid[-2]}.get(best)
+    return float(f"{best * best / inner:.3g}") if best and inner else None
 
 
 def with_value(params: Params, key: str, value: float) -> Params:
@@ -202,19 +184,9 @@ def with_value(params: Params, key: str, value: float) -> Params:
         raise QuorumError(f"params.yaml: tune: {problem}; correct it") from None
 
 
-def _can_have(params: Params, search: Search, value: float) -> bool:
-    """Whether all keys of a search can have a value."""
-    try:
-        for key, run in search.chooses.items():
-            _order(params, key, run, value)
-    except QuorumError:
-        return False
-    return True
-
-
-def _order(params: Params, key: str, run: str, value: float) -> TrainOrder:
+def _trial(params: Params, search: str, key: str, value: float, drawn: Draw) -> Trial:
     """A run's training with a value at a key, at the seed of tuning. Raises QuorumError if the run cannot have it."""
-    changed = with_value(params, key, value)
+    run, changed = params.tune.searches[search].chooses[key], with_value(params, key, value)
     order = train_order(changed, run)
     if order.left_out:
         raise QuorumError(f"params.yaml: tune: {key}={value:g}: {order.left_out}; leave it out")
@@ -223,7 +195,11 @@ def _order(params: Params, key: str, run: str, value: float) -> TrainOrder:
     if _data_orders(changed, run) != _data_orders(params, run):
         raise QuorumError(f"params.yaml: tune: {key}: changes a run's data or what is stored of them; choose another")
     training = order.training.model_copy(update={"seed": params.tune.seed, "keep_rounds": False})
-    return order.model_copy(update={"training": training})
+    data, method, precision = drawn(run), params.runs[run].method, training.learner.precision
+    tried = [without_code(training.model_dump(mode="json")), data.digest, order.evaluate, order.evaluated]
+    hashes = {"code": sha256_json(training.code)[:16], "fingerprint": sha256_json(tried)[:16]}
+    about = {"chooses": key, "run": run, "method": method, "value": value, "precision": precision}
+    return Trial({"scale": params.scale, "search": search} | about | hashes, order, training, data)
 
 
 def _data_orders(params: Params, run: str) -> tuple[PartitionOrder, EncodeOrder]:
@@ -248,52 +224,46 @@ def _drawn(params: Params, run: str) -> Drawn:
     return Drawn(one.manifest, index, sha256_json([one.manifest, used, index.digest]))
 
 
-def _row_of(trial: Trial, about: Json) -> Json:
-    """A trial's row in the table; one that is not there is trained and added."""
-    row = trial.row()
-    if row is None:
-        row = _try(trial)
-        write_table(layout.TUNING_TABLE, [*_known(), about | row | {"chosen": 0}], COLUMNS)
-    if row["code"] != trial.code:
+def _row_of(trial: Trial) -> Json:
+    """A trial's row in the table, with numbers; one that is not there is trained and added."""
+    about = trial.about
+    known = [row for row in _known() if all(row[key] == about[key] for key in ("fingerprint", "chooses"))]
+    if not known:
+        row = about | _outcome(trial)
+        write_table(layout.TUNING_TABLE, [*_known(), row | {"chosen": 0}], COLUMNS)
+        return row
+    if known[0]["code"] != about["code"]:
         say(f"tune: {trial}: was tried by an earlier version of this code")
-    return row
+    return known[0] | {key: about[key] for key in ("scale", "search")}
 
 
-def _try(trial: Trial) -> Json:
-    """Train a trial; its row of the table."""
+def _outcome(trial: Trial) -> Json:
+    """Train a trial: its validation loss of the evaluated round, the mean over clients, and its rounds."""
+    data, owner = trial.drawn, trial.order.evaluate or "server"
     try:
-        data, key = trial.drawn, trial.training_key
-        finished = train_learner(trial.training, data.manifest, data.index, key, str(trial), lambda rows: None)
-        found = _found(finished, trial)
+        progress, private = train_learner(
+            trial.training, data.manifest, data.index, trial.training_key, str(trial), lambda rows: None
+        )
     except QuorumError as error:
         if error.code != "not_finite":
             raise
         say(f"tune: {trial}: diverged: {error}")
-        found = {"validation_loss": math.inf, "best_rounds": "", "rounds": 0, "ended": "divergence"}
-    about = {"chooses": trial.key, "run": trial.run, "method": trial.method, "value": trial.value}
-    how = {"precision": trial.training.learner.precision, "code": trial.code, "fingerprint": trial.fingerprint}
-    return about | found | how
-
-
-def _found(finished: Finished, trial: Trial) -> Json:
-    """A trial's validation loss of the evaluated round, the mean over clients, and its rounds."""
-    owner = trial.order.evaluate or "server"
-    best = finished.private.best[owner]
-    losses = [one.loss for one in best.values()]
+        return {"validation_loss": math.inf, "best_rounds": "", "rounds": 0, "ended": "divergence"}
+    best = private.best[owner].values()
+    losses = [one.loss for one in best]
     if trial.order.evaluated == "last":
-        losses = [loss for row in finished.progress.last if (loss := row.known_loss(owner)) is not None]
+        losses = [loss for row in progress.last if (loss := row.known_loss(owner)) is not None]
     return {
         "validation_loss": round(fmean(losses), 5),
-        "best_rounds": "/".join(str(one.round) for one in best.values()),
-        "rounds": finished.progress.round,
-        "ended": "patience" if finished.progress.stale >= trial.training.patience else "cap",
+        "best_rounds": "/".join(str(one.round) for one in best),
+        "rounds": progress.round,
+        "ended": "patience" if progress.stale >= trial.training.patience else "cap",
     }
 
 
 def with_choices(rows: Sequence[Json]) -> list[Json]:
     """Mark the best trial of each key; the first of equal ones."""
-    by_key: dict[str, list[Json]] = {}
+    best: dict[str, Json] = {}
     for row in rows:
-        by_key.setdefault(row["chooses"], []).append(row)
-    best = {key: min(own, key=itemgetter("validation_loss")) for key, own in by_key.items()}
+        best[row["chooses"]] = min(best.get(row["chooses"], row), row, key=itemgetter("validation_loss"))
     return [row | {"chosen": int(best[row["chooses"]] is row)} for row in rows]

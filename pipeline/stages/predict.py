@@ -48,19 +48,20 @@ def _write_turns(name: str, order: PredictOrder, examples: Json) -> None:
 
 def _write_answers(name: str, order: PredictOrder, examples: Json) -> None:
     from pipeline.runs.jobs import BEST, EVALUATED, jobs_of
+    from pipeline.runs.learners import model_of
     from pipeline.runs.predicting import Predictor
 
     assert order.learner is not None
-    predictor = Predictor.of(order.learner, examples)
+    predictor = Predictor(order.learner, model_of(order.learner), examples)
     by_seed = {seed: jobs_of(layout.run_id(name, seed)) for seed in order.seeds}
     predictor.texts([job for jobs in by_seed.values() for job in jobs])
     for jobs in by_seed.values():
         made = {job.which: predictor.predict(job) for job in jobs}
         evaluated = next(job for job in jobs if job.which == EVALUATED)
         run_id = evaluated.run_id
-        rows = [_about(e.id, c, examples[e.id]) | made[EVALUATED].of(e.id) for c, e in evaluated.tests]
+        rows = [_about(e.id, c, examples[e.id]) | made[EVALUATED][e.id] for c, e in evaluated.tests]
         write_jsonl(layout.predictions(run_id), rows)
-        best = [{"id": e.id, "client": c, **made[BEST].of(e.id)} for c, e in evaluated.tests] if BEST in made else []
+        best = [{"id": e.id, "client": c, **made[BEST][e.id]} for c, e in evaluated.tests] if BEST in made else []
         write_json(
             layout.models_behind(run_id),
             {"clients": predictor.other_losses(evaluated), "best": best, "lens": predictor.lens(evaluated)},

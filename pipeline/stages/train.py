@@ -60,13 +60,10 @@ def _train(name: str, seed: int, order: TrainOrder, index: Index | None, log: Lo
     history: Sequence[Round] = ()
     # These imports take seconds, which a run that is finished or left out saves.
     from pipeline.runs.export import export, export_untrained
-    from pipeline.runs.learners import initial, model_of, train_learner
+    from pipeline.runs.training import train_learner
 
     if training is None or index is None or key is None:
-        learner = order.learner
-        encoder = learner is not None and learner.view.adapted_layers is None and index is not None
-        begins = initial(learner, model_of(learner), index.classes, seed) if encoder else {}  # type: ignore[arg-type,union-attr]
-        export_untrained(run_id, begins)
+        export_untrained(run_id, order.learner, index, seed)
     else:
         with log(run_id) as on_round:
             finished = train_learner(training, manifest, index, key, run_id, on_round)

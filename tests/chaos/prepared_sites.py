@@ -104,7 +104,7 @@ class Simulation:
             assert training is not None
 
             def open_(advance: Callable[[int], None], algorithm: Algorithm, private: Private) -> Opened:
-                opened = in_process(training, manifest, index, run)(advance, algorithm, private)
+                opened = in_process(training, manifest, index, run, advance, algorithm, private)
                 return opened._replace(engine=Replayed(opened.engine, recorded))
 
             finished = train(training, open_, 1, run, run_id, lambda rows: None)

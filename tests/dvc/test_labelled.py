@@ -63,12 +63,13 @@ def test_owners_that_write_are_evaluated_as_each_alone_would_be(
     built: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """They are decoded together."""
+    from pipeline.runs.learners import model_of
     from pipeline.runs.predicting import Predictor
 
     monkeypatch.chdir(built.folder)
     order = read_order(layout.order("predict", "owners-fedavg"), PredictOrder)
     assert order.learner is not None
-    predictor = Predictor.of(order.learner, examples_of(order.data, Titled))
+    predictor = Predictor(order.learner, model_of(order.learner), examples_of(order.data, Titled))
     (job,) = jobs.jobs_of("owners-fedavg/1")
     owners = {client for client, _ in job.tests}
     assert len(owners) > 1
@@ -78,8 +79,8 @@ def test_owners_that_write_are_evaluated_as_each_alone_would_be(
         predictor.texts([alone])
         found = predictor.predict(alone)
         for row in (row for row in read_jsonl(layout.predictions("owners-fedavg/1")) if row["client"] == client):
-            assert found.of(row["id"])["prediction"] == row["prediction"]
-            assert found.of(row["id"])["loss_sum"] == pytest.approx(row["loss_sum"], rel=1e-5)
+            assert found[row["id"]]["prediction"] == row["prediction"]
+            assert found[row["id"]]["loss_sum"] == pytest.approx(row["loss_sum"], rel=1e-5)
         alone.path.unlink()
 
 

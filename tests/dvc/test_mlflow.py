@@ -140,13 +140,10 @@ def test_a_deleted_store_comes_back(copy: Workspace) -> None:
     assert sorted(rows(copy, every)) == logged
 
 
-def message(run: str, number: int | None) -> str:
+def message(run_id: str, number: int | None = None) -> str:
     """What a training writes to its logger: that it begins, or a finished round."""
-    rounds = [] if number is None else [asdict(Round(1, number, "A", train_loss=3.0 - number, validation_loss=1.0))]
-    return json.dumps({"rows": rounds, "run": f"{run}/1", "identity": f"of {run}", "training": f"key of {run}"})
-
-
-ENDED = json.dumps({"ended": ""})
+    rounds = [] if number is None else [Round(1, number, "A", train_loss=3.0 - number, validation_loss=1.0)]
+    return json.dumps([run_id, [asdict(one) for one in rounds]])
 
 
 @pytest.mark.parametrize("run", ["fedavg", "news-fedavg"])
@@ -155,9 +152,11 @@ def test_a_training_that_waits_for_its_lock_is_not_logged(copy: Workspace, run: 
 
     def lines() -> Iterator[str]:
         assert statuses(copy, f"{run}-1") == ["FINISHED"]
-        yield message(run, None)
+        yield message(f"{run}/1")
         assert statuses(copy, f"{run}-1") == ["FINISHED", "RUNNING"]
 
+    copy.params(weight_decay=0.02)
+    copy.stage("plan")
     with copy.entered():
         tracking.log(lines())
     assert statuses(copy, f"{run}-1") == ["FINISHED", "FAILED"], "it ended without a message"
@@ -172,16 +171,17 @@ def test_the_untrained_model_has_no_logger(built: Workspace, monkeypatch: pytest
 
 def test_one_logger_follows_every_seed(copy: Workspace) -> None:
     """The first plan's two trainings, and two new ones, of which the second has not ended."""
-    other = message("news-fedavg", 1).replace("news-fedavg/1", "news-fedavg/2").replace("of news", "of 2, news")
+    copy.params(weight_decay=0.02)
+    copy.stage("plan")
     with copy.entered():
-        tracking.log([message("news-fedavg", 1), ENDED, other])
+        tracking.log([message("news-fedavg/1", 1), '["news-fedavg/1", null]', message("news-fedavg/2", 1)])
     assert statuses(copy, "news-fedavg-1") == ["FINISHED", "FINISHED"]
     assert statuses(copy, "news-fedavg-2") == ["FINISHED", "FAILED"]
 
 
 def test_rounds_are_logged_as_they_finish(copy: Workspace) -> None:
-    with copy.entered():
-        tracking.log([message("fedavg", 1), message("fedavg", 2)])
+    with with_a_new_plan(copy).entered():
+        tracking.log([message("fedavg/1", 1), message("fedavg/1", 2)])
     logged = "select step, value from metrics join runs using (run_uuid) where status = 'FAILED' and key = ?"
     assert sorted(rows(copy, logged, "A/train_loss")) == [(1, 2.0), (2, 1.0)]
 

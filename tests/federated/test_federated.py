@@ -26,8 +26,7 @@ from federations import (
 from pipeline.federated.algorithm import Algorithm
 from pipeline.federated.figures import SERVER
 from pipeline.federated.local import LocalClientData
-from pipeline.runs.learners import POOLED
-from pipeline.runs.training import Finished
+from pipeline.runs.training import POOLED, Finished
 
 SELECTIVE = select(MIDDLE)
 Clients = dict[str, LocalClientData]

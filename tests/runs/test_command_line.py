@@ -1,11 +1,13 @@
-"""The command line: what a person reads when a command ends early."""
+"""The command line: what a person reads when a command ends early, and what one with nothing to do imports."""
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from typing import NoReturn
 
 import pytest
+from conftest import ROOT
 
 from pipeline import __main__ as command_line
 from pipeline.errors import QuorumError
@@ -30,3 +32,11 @@ def test_a_command_that_ends_early_says_why_in_one_line(
     with pytest.raises(SystemExit) as ended:
         command_line.cli()
     assert (ended.value.code, capsys.readouterr().err) == (code, line)
+
+
+def test_a_finished_run_loads_no_torch_and_its_twin_no_model() -> None:
+    """Their imports take seconds, which a `dvc repro` without a training saves; a twin's models are torch's."""
+    loaded = "print({'scipy', 'torch', 'transformers'} & set(sys.modules))"
+    code = f"import sys, pipeline.runs.tracking, pipeline.stages.train; {loaded}; import pipeline.runs.export; {loaded}"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout == "set()\n{'torch'}\n"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+
 import pytest
 from workspaces import SMALL, Workspace
 
@@ -24,16 +26,7 @@ def here(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> Workspace:
     return workspace
 
 
-def test_a_copy_has_the_changes_that_are_not_committed(here: Workspace) -> None:
-    here.params(rounds=7)
-    copies.lay_smoke()
-    assert read_params(layout.smoke_copy() / "params.yaml").rounds == 7
-    (here.folder / "README.md").write_text("changed")
-    copies.lay_smoke()
-    assert (layout.smoke_copy() / "README.md").read_text() == "changed"
-
-
-def test_a_copy_is_of_the_sample_and_random_weights(here: Workspace) -> None:
+def test_a_copy_is_of_the_sample_and_random_weights_with_changes_that_are_not_committed(here: Workspace) -> None:
     """The workspace's source and backbone do not matter; its rounds, runs and comments do."""
     here.params(data_source="auto", backbones=["smollm2-135m"], backbone="smollm2-135m", max_tokens=128, rounds=7)
     text = (here.folder / "params.yaml").read_text(encoding="utf-8").replace("rounds: 7", "rounds: 7  # a week")
@@ -55,28 +48,23 @@ def test_a_copy_begins_without_dvc_lock_and_keeps_its_own(here: Workspace) -> No
     assert not lock.exists()
     own = "schema: '2.0'\nstages: {}  # the copy's own\n"
     lock.write_text(own)
+    (here.folder / "README.md").write_text("changed")
     copies.lay_smoke()
-    assert lock.read_text() == own
+    assert (lock.read_text(), (layout.smoke_copy() / "README.md").read_text()) == (own, "changed")
 
 
-def test_what_a_copy_would_lack_is_found_before_it(here: Workspace) -> None:
+def test_what_a_copy_would_lack_is_found_before_it_and_a_folder_that_is_none_is_refused(here: Workspace) -> None:
     """A module that git does not know, and a wrong params.yaml."""
     mine = here.folder / "pipeline" / "federated" / "mine.py"
     mine.write_text("")
-    try:
-        with pytest.raises(QuorumError, match=r"pipeline/federated/mine.py: git does not know it"):
-            copies.lay_smoke()
-    finally:
-        mine.unlink()
+    with pytest.raises(QuorumError, match=r"pipeline/federated/mine.py: git does not know it"):
+        copies.lay_smoke()
+    mine.unlink()
     here.params(tau=-1)
     with pytest.raises(QuorumError, match="tau: is a number of nats"):
         copies.lay_smoke()
-
-
-def test_a_folder_that_is_no_copy_is_refused(here: Workspace) -> None:
-    copies.lay_smoke()
-    git = layout.smoke_copy() / ".git"
-    git.rename(git.with_name(".away"))
+    here.params(tau=1.0)
+    shutil.rmtree(layout.smoke_copy() / ".git", ignore_errors=True)
+    layout.smoke_copy().mkdir(parents=True, exist_ok=True)
     with pytest.raises(QuorumError, match="is not a copy of the workspace; delete it"):
         copies.lay_smoke()
-    git.with_name(".away").rename(git)

@@ -1,4 +1,4 @@
-"""Decoding for several runs in turn."""
+"""What is predicted: which of a run's models, under which name texts are cached, and for several runs in turn."""
 
 from __future__ import annotations
 
@@ -8,15 +8,22 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import torch
+from made_results import LEARNER
 
 from pipeline.errors import QuorumError
+from pipeline.model.adapter import write_adapter
 from pipeline.model.backbone import Row
 from pipeline.model.decoding_rule import DecodingRule
-from pipeline.model.entry import Entry, entry_file
+from pipeline.model.entry import Entry
+from pipeline.plan.orders import PredictOrder
 from pipeline.runs import decoding
-from pipeline.runs.decoding import decode, steps_of
-from pipeline.runs.jobs import Job
+from pipeline.runs.decoding import decode
+from pipeline.runs.index import Index
+from pipeline.runs.jobs import BEST, Job, job_of, model_file, steps_of
+from pipeline.runs.predicting import answer_of
 from pipeline.tasks.task import Prediction
+from pipeline.workspace import layout
 
 RULE = DecodingRule(beams=1, length_penalty=1.0, no_repeat_ngram=3, min_tokens=0, max_tokens=8)
 BEFORE = Prediction("before", True)
@@ -27,22 +34,8 @@ class Rounding:
     """A task whose summaries depend on the batch: each names what was written with it, its own first."""
 
     def predict(self, _backbone: object, prefixes: Sequence[Any], rows: Sequence[Row], _rule: object) -> list[Any]:
-        own = [f"{prefixes[row.source]['name']}{row.adapter}" for row in rows]
+        own = [f"{int(prefixes[row.source]['targets'])}{row.adapter}" for row in rows]
         return [Prediction(f"{one} in {''.join(own)}", True) for one in own]
-
-
-class Store:
-    """Knows which entries are there, and not what is in them."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-
-    def has(self, key: str) -> bool:
-        return entry_file(self.folder, key).is_file()
-
-    def put(self, key: str, _prefix: object) -> None:
-        entry_file(self.folder, key).parent.mkdir(parents=True, exist_ok=True)
-        entry_file(self.folder, key).touch(exist_ok=False)
 
 
 @pytest.fixture(autouse=True)
@@ -50,7 +43,6 @@ def _task(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Three sources fit into a batch; what is read of one is its name."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(decoding, "load_task", lambda _name: Rounding())
-    monkeypatch.setattr(decoding, "PrefixStore", Store)
     monkeypatch.setattr(decoding, "SOURCE_BYTES", 3)
     monkeypatch.setattr(decoding, "read_adapter", lambda path: path.name)
     monkeypatch.setattr(decoding, "on_device", lambda adapter, _device: adapter)
@@ -84,7 +76,7 @@ def decoded(*jobs: Job, keys: str = "key") -> list[dict[str, str]]:
         device="cpu",
         bytes_of_source=lambda _: 1,
         check_lengths=lambda *_: None,
-        encode=lambda name, for_generation: ({"name": name}, {}),
+        encode=lambda name, for_generation: ({"targets": torch.tensor([int(name)])}, {}),
     )
     reading: Any = SimpleNamespace(model=backbone, windows=lambda name: [name], key=lambda name: f"{keys}{name}")
     steps, counted = steps_of(jobs), list[int]()
@@ -112,27 +104,20 @@ def test_each_client_writes_with_its_own_adapter() -> None:
 
 
 def test_what_a_run_writes_depends_on_no_other_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Neither on a fresh one, nor on one that is half done, nor on one with another test set."""
+    """Neither on a fresh one, nor on one that is half done, nor on one with another test set or none.
+
+    A stopped batch is written again whole, and a finished one is not: one of the first three, and the last two.
+    """
     (alone,) = decoded(job("a"))
     (tmp_path / "again").mkdir()
     monkeypatch.chdir(tmp_path / "again")
-    *_, other, found = decoded(job("b"), job("c", done="123"), job("d", "12"), job("a"))
+    _, _, none, other, found, stopped = decoded(
+        job("b"), job("c", done="123"), job("e", ""), job("d", "12"), job("a"), job("f", done="167")
+    )
     assert found == alone
-    assert other == {"1": "1d in 1d2d", "2": "2d in 1d2d"}
-
-
-def test_a_stopped_batch_is_written_again_whole_and_a_finished_one_is_not(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """One of the first three was finished, and both of the last two."""
-    (fresh,) = decoded(job("a"))
-    (tmp_path / "again").mkdir()
-    monkeypatch.chdir(tmp_path / "again")
-    assert decoded(job("a", done="167")) == [fresh | {"6": "before", "7": "before"}]
-
-
-def test_a_run_without_test_examples_writes_nothing() -> None:
-    assert decoded(job("a", ""), job("b", "1")) == [{}, {"1": "1b in 1b"}]
+    assert (none, other) == ({}, {"1": "1d in 1d2d", "2": "2d in 1d2d"})
+    again = {name: text.replace("a", "f") for name, text in alone.items()}
+    assert stopped == again | {"6": "before", "7": "before"}
 
 
 def test_steps_are_missing_summaries_and_prefixes_each_once() -> None:
@@ -147,3 +132,55 @@ def test_steps_are_missing_summaries_and_prefixes_each_once() -> None:
 def test_an_example_that_was_encoded_for_another_plan_is_refused() -> None:
     with pytest.raises(QuorumError, match=r"s/a.json: is of another plan; run `dvc repro encode@s`"):
         decoded(job("a"), keys="another")
+
+
+RUN = "fedavg/1"
+HOW = {"code": {"a.py": "1"}, "packages": {"torch": "2"}, "task": "pipeline.tasks.summarize"}
+WHERE = {"data": ["qmsum"], "setting": "domains", "seeds": [1]}
+ORDER = PredictOrder.model_validate(HOW | WHERE | {"learner": LEARNER, "rule": DecodingRule(), "decode": True})
+
+
+def save(owner: str, value: float, which: str = "") -> None:
+    write_adapter(layout.adapter(RUN, owner, which), {"w": torch.tensor([value])})
+
+
+@pytest.fixture
+def models() -> None:
+    """The server has a model, and client A its own."""
+    save("server", 0.0)
+    save("A", 1.0)
+
+
+@pytest.mark.usefixtures("models")
+def test_a_client_without_a_model_has_the_servers_and_without_a_best_one_the_evaluated() -> None:
+    assert [model_file(RUN, client).stem for client in "AB"] == ["A", "server"]
+    assert [model_file(RUN, client, BEST).stem for client in "AB"] == ["A", "server"]
+    save("B", 2.0, BEST)
+    assert model_file(RUN, "B", BEST).stem == "B.best"
+    with pytest.raises(QuorumError, match="has no model of A; run `dvc repro train@fedprox`"):
+        model_file("fedprox/2", "A")
+
+
+def name(digest: str = "d", key: str = "k", **changes: Any) -> str:
+    """What the file of cached texts is called, of client A's example."""
+    index, order = Index(digest, "e", (), {}, {}), ORDER.model_copy(update=changes)
+    return job_of(RUN, "", order, index, [("A", Entry("x", key, 3))]).path.name
+
+
+@pytest.mark.usefixtures("models")
+def test_cached_texts_are_known_by_what_decides_them() -> None:
+    """The code, packages, task, rule, backbone, texts and model; not where and of what data they are."""
+    before = name()
+    changes: list[dict[str, Any]] = [{"code": {"a.py": "2"}}, {"packages": {"torch": "3"}}, {"digest": "other"}]
+    changes += [{"task": "pipeline.tasks.title"}, {"rule": DecodingRule(beams=2)}, {"key": "other"}]
+    assert len({before, *(name(**change) for change in changes)}) == 7
+    assert name(setting="other", seeds=[1, 2], data=["samsum"]) == before
+    save("A", 3.0)
+    assert name() != before
+
+
+def test_a_prediction_comes_with_its_loss_and_over_how_many_items() -> None:
+    """One example has a right answer of two items, 0.5 and 0.25; the other has none, or no text was decoded."""
+    found = {"prediction": "text", "ended": True, "loss_sum": 0.75, "items": 2}
+    assert answer_of(Prediction("text", True), torch.tensor([0.5, 0.25])) == found
+    assert answer_of(None, None) == {"prediction": None, "ended": None, "loss_sum": 0.0, "items": 0}

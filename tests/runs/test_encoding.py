@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from conftest import make_backbone, make_example
-from made_results import LEARNER, run_of
+from made_results import LEARNER
 
 from pipeline.clients.manifest import Manifest
 from pipeline.corpora.conversation import Conversation
@@ -24,7 +24,6 @@ from pipeline.plan.orders import EncodeOrder
 from pipeline.runs import encoding
 from pipeline.runs.encoding import Reading, encode
 from pipeline.runs.index import Index, index_of
-from pipeline.runs.metrics import identity_of
 from pipeline.workspace import layout
 
 EXAMPLES: dict[str, Conversation] = {
@@ -65,26 +64,16 @@ def models(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
 def encoded(learners: dict[str, Learner], code: str = "e", examples: Any = EXAMPLES) -> tuple[dict[str, Index], int]:
     """(Run -> its index, how many windows were computed); one client has all examples."""
     manifest: Manifest = {"A": {split: [i for i, e in examples.items() if e.split == split] for split in SPLITS}}
-    order = EncodeOrder(
-        code={},
-        task=next(iter(learners.values())).task,
-        data=["q"],
-        classes=[],
-        readers={run: learner.reader for run, learner in learners.items()},
-        seeds={run: [1] for run in learners},
-        encoding=dict.fromkeys(learners, code),
-    )
+    known: dict[str, Any] = {"task": next(iter(learners.values())).task, "data": ["q"], "classes": [], "code": {}}
+    readers = {run: learner.reader for run, learner in learners.items()}
+    seeds, encodings = {run: [1] for run in learners}, dict.fromkeys(learners, code)
+    order = EncodeOrder(readers=readers, seeds=seeds, encoding=encodings, **known)
     contents, computed = encode("domains", order, examples, {1: manifest})
     return {run: index_of(content) for run, content in contents.items()}, computed
 
 
-def computed(learner: Learner = WRITER, code: str = "e", examples: Any = EXAMPLES) -> int:
-    return encoded({"a": learner}, code, examples)[1]
-
-
-def test_what_is_stored_is_not_computed_again() -> None:
-    """Two runs share a train, a val and a test example: the prefixes of the first two are computed, once."""
-    assert [encoded({"a": WRITER, "b": WRITER})[1], computed()] == [2, 0]
+def computed(learner: Learner = WRITER, code: str = "e") -> int:
+    return encoded({"a": learner}, code)[1]
 
 
 @pytest.mark.parametrize(
@@ -98,11 +87,11 @@ def test_what_is_stored_is_not_computed_again() -> None:
     ],
     ids=["code", "weights", "source", "target", "layers"],
 )
-def test_a_changed_cause_of_prefixes_computes_them_again(
+def test_what_is_stored_is_computed_again_only_for_another_cause(
     models: dict[str, str], learner: Learner, code: str, weights: str
 ) -> None:
-    """Earlier prefixes stay in the store."""
-    computed()
+    """Two runs share a train, a val and a test example: the prefixes of the first two, once. Earlier ones stay."""
+    assert [encoded({"a": WRITER, "b": WRITER})[1], computed()] == [2, 0]
     models["tiny-llama"] = weights
     assert computed(learner, code) == 2
     models["tiny-llama"] = "d"
@@ -126,25 +115,14 @@ def test_an_index_names_what_is_stored() -> None:
     assert (len(b.source), len(b.target)) == (b.source_tokens, b.tokens) == (a.source_tokens, a.tokens)
 
 
-def test_a_size_and_what_trains_do_not_change_an_order() -> None:
-    """What encoding does not need of a learner is not in its order, so it encodes nothing again."""
-    others = {"size": 4, "dropout": 0.5, "above": "lora", "adapted_positions": "all"}
-    assert WRITER.model_copy(update=others).reader == WRITER.reader
-    assert WRITER.model_copy(update={"uncached": True}).reader != WRITER.reader
-
-
-def test_a_setting_that_is_too_long_for_its_backbone_is_refused() -> None:
-    with pytest.raises(QuorumError, match=r"settings\.domains: .*1000000.*, or remove the setting and its runs"):
-        computed(seen(WRITER, source_tokens=10**6))
-
-
-def test_what_truncation_lost_is_noted() -> None:
+def test_what_truncation_lost_is_noted_and_what_is_too_long_for_the_backbone_is_refused() -> None:
     """Of a source of at most 40 tokens the prompt stays whole."""
     index = encoded({"a": seen(WRITER, source_tokens=40, target_tokens=5)})[0]["a"]
-    identity = next(iter(EXAMPLES))
-    (entry,), (tokens, read) = index.entries[identity], index.read[identity]
+    ((entry,), *_), ((tokens, read), *_) = index.entries.values(), index.read.values()
     assert (entry.source_tokens, entry.tokens) == (40, 5)
     assert read < tokens
+    with pytest.raises(QuorumError, match=r"settings\.domains: .*1000000.*, or remove the setting and its runs"):
+        computed(seen(WRITER, source_tokens=10**6))
 
 
 def test_an_encoder_stores_tests_too_and_a_deeper_cut_has_entries_of_its_own() -> None:
@@ -155,10 +133,3 @@ def test_an_encoder_stores_tests_too_and_a_deeper_cut_has_entries_of_its_own() -
     keys = {entry.key for index in indices.values() for windows in index.entries.values() for entry in windows}
     assert len(keys) == 6
     assert indices["low"].classes == ("x",)
-
-
-def test_another_training_is_another_run() -> None:
-    """The MLflow store knows a run by its place, name, seed, knobs and the key of its training, which has its data."""
-    (row,) = run_of("a")
-    others = [row.model_copy(update={"fingerprint": "g"}), *run_of("a", seed=2), *run_of("b")]
-    assert len({identity_of(row, "k"), identity_of(row, "l"), *(identity_of(other, "k") for other in others)}) == 5

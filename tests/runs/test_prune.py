@@ -22,9 +22,10 @@ Plan = Callable[..., Path]
 
 @pytest.fixture
 def plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Plan:
-    """(Folder, run=key of its training, …) -> an encoded workspace that plans these runs.
+    """(Folder, run=key of its training, …) -> an encoded workspace that plans these runs; without a key it is not.
 
-    The files `mine` in work/ are those that the root's plan needs. A run without a key is not encoded.
+    Run a is encoded and its training `key` is not finished; there are files of this plan and of another one. The files
+    `mine` in work/ are those that the root's plan needs.
     """
     plans: dict[Path, dict[str, str | None]] = {}
     monkeypatch.chdir(tmp_path)
@@ -42,15 +43,21 @@ def plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Plan:
         return [one for name, key in plans[Path.cwd()].items() for one in run_of(name, training=key)]
 
     def key_of(run_id: str) -> str:
-        key = plans[Path.cwd()][run_id.partition("/")[0]]
-        if key is None:
+        if (key := plans[Path.cwd()][run_id.partition("/")[0]]) is None:
             raise QuorumError("data/encoded/s: is missing")
         return key
 
     monkeypatch.setattr(prune, "planned_runs", rows)
     monkeypatch.setattr(prune, "planned_run", lambda run_id: next(row for row in rows() if row.id == run_id))
     monkeypatch.setattr(prune, "planned_key", key_of)
-    monkeypatch.setattr(prune, "jobs_of", lambda run_id: [SimpleNamespace(path=Path(f"{run_id[0]}.json"))])
+    monkeypatch.setattr(prune, "jobs_of", lambda run_id: [SimpleNamespace(path=Path("mine.json"))])
+    lay(a="key")
+    for file in (layout.store() / "ab/{}.safetensors", layout.generated() / "{}.json"):
+        for name in ("mine", "theirs"):
+            write_json(Path(str(file).format(name)), {})
+    for key in ("key", "other"):
+        checkpoint(key)
+        write_json(layout.round_adapter(key, 1, "A"), {})
     return lay
 
 
@@ -59,9 +66,8 @@ def train(run: str, key: str, there: Path = Path()) -> None:
     write_json(there / layout.trained_as(layout.run_id(run, 1)), {"training": key})
 
 
-def checkpoint(*keys: str) -> None:
-    for key in keys:
-        write_json(layout.checkpoints() / key / "state.json", {})
+def checkpoint(key: str) -> None:
+    write_json(layout.checkpoints() / key / "state.json", {})
 
 
 def trainings() -> set[str]:
@@ -85,46 +91,27 @@ def test_a_checkpoint_waits_for_the_same_training_under_another_name(plan: Plan,
     train("b", other)
     checkpoint("key")
     remove_unless_awaited("a/1", "key")
-    assert trainings() == set()
+    assert trainings() == {"other"}
 
 
-@pytest.fixture
-def unplanned(plan: Plan) -> Plan:
-    """Run a is encoded and its training `key` is not finished; there are files of this plan and of another one."""
-    plan(a="key")
-    for name in ("mine", "theirs"):
-        write_json(layout.store() / "ab" / f"{name}.safetensors", {})
-    for name in ("a", "theirs"):
-        write_json(layout.generated() / f"{name}.json", {})
-    checkpoint("key", "other")
-    for key in ("key", "other"):
-        write_json(layout.round_adapter(key, 1, "A"), {})
-    return plan
-
-
-@pytest.mark.usefixtures("unplanned")
-def test_what_other_plans_need_stays_by_default() -> None:
-    prune.prune()
-    assert left(layout.store()) == {"mine.safetensors", "theirs.safetensors"}
-    assert left(layout.generated()) == {"a.json", "theirs.json"}
-    assert trainings() == {"key", "other"}
-
-
-@pytest.mark.usefixtures("unplanned")
-def test_what_no_plan_needs_is_removed_on_request() -> None:
-    """Predictions are those of models that are there."""
+@pytest.mark.usefixtures("plan")
+def test_what_no_plan_needs_is_removed_on_request_unless_another_process_trains_it() -> None:
+    """Predictions are those of models that are there. A copy of the workspace has the lock of what it trains."""
     train("a", "old")
+    prune.prune()
+    assert (len(left(layout.store())), len(left(layout.generated())), len(trainings())) == (2, 2, 2)
+    with locked(layout.checkpoint_lock("other")):
+        prune.prune(unplanned=True)
+        assert trainings() == {"key", "other"}
     prune.prune(unplanned=True)
-    assert left(layout.store()) == {"mine.safetensors"}
-    assert left(layout.generated()) == {"a.json"}
-    assert trainings() == {"key"}
-    assert [folder.name for folder in layout.rounds().iterdir()] == ["key"]
+    assert (left(layout.store()), left(layout.generated())) == ({"mine.safetensors"}, {"mine.json"})
+    assert trainings() == {folder.name for folder in layout.rounds().iterdir()} == {"key"}
 
 
 @pytest.mark.parametrize(("finished", "checkpoints"), [(False, {"key", "other"}), (True, {"key"})])
-def test_what_an_experiment_needs_stays(unplanned: Plan, finished: bool, checkpoints: set[str]) -> None:
+def test_what_an_experiment_needs_stays(plan: Plan, finished: bool, checkpoints: set[str]) -> None:
     """The models of all its rounds stay, too; the checkpoint of its finished training does not."""
-    there = unplanned("experiments/mine", t="other")
+    there = plan("experiments/mine", t="other")
     if finished:
         train("t", "other", there)
     prune.prune(unplanned=True)
@@ -133,22 +120,12 @@ def test_what_an_experiment_needs_stays(unplanned: Plan, finished: bool, checkpo
     assert {folder.name for folder in layout.rounds().iterdir()} == {"key", "other"}
 
 
-def test_what_an_unencoded_setting_needs_is_not_known(unplanned: Plan, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_an_unencoded_setting_needs_is_not_known(plan: Plan, capsys: pytest.CaptureFixture[str]) -> None:
     """Its prefixes, predictions and checkpoints would be taken for others'."""
-    unplanned("experiments/mine", b=None)
+    plan("experiments/mine", b=None)
     prune.prune(unplanned=True)
     assert "experiments/mine is not encoded: data/encoded/s: is missing" in capsys.readouterr().err
     assert len(left(layout.store())) == len(left(layout.generated())) == len(trainings()) == 2
-
-
-@pytest.mark.usefixtures("unplanned")
-def test_a_checkpoint_that_another_process_trains_stays() -> None:
-    """A copy of the workspace has its lock."""
-    with locked(layout.checkpoint_lock("other")):
-        prune.prune(unplanned=True)
-        assert trainings() == {"key", "other"}
-    prune.prune(unplanned=True)
-    assert trainings() == {"key"}
 
 
 def test_a_database_is_removed_before_its_journal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -22,24 +22,23 @@ def run(seed: int, a: float, b: float) -> list[Scored]:
     return own + [Scored(f"b{seed}-{n}", "B", f"T{seed}", 1, {"score": b}) for n in range(2)]
 
 
-def scores() -> BySeed:
-    """What `ours` is better by: at seed 1 by 2 and 12 at the clients, at seed 2 by 4 and 14; `other` scores 0."""
-    return {
-        seed: {"ours": run(seed, a, b), "other": run(seed, 0.0, 0.0)} for seed, a, b in ((1, 2.0, 12.0), (2, 4.0, 14.0))
-    }
+RUNS: BySeed = {
+    seed: {"ours": run(seed, a, b), "other": run(seed, 0.0, 0.0)} for seed, a, b in ((1, 2.0, 12.0), (2, 4.0, 14.0))
+}
+"""What `ours` is better by: at seed 1 by 2 and 12 at the clients, at seed 2 by 4 and 14; `other` scores 0."""
 
 
-def changed(runs: BySeed, **change: Any) -> list[Effect]:
+def changed(**change: Any) -> list[Effect]:
     about = {"name": "c", "statement": "s", "terms": {"ours": 1, "other": -1}, "effects": {"score": None}}
     gone = {"name": "gone", "statement": "s", "terms": {"gone": 1, "other": -1}, "effects": {"score": None}}
     rows = [about | {"family": "f"}, gone | {"family": "f"}, about | {"name": "seeds", "over": "seeds"}]
     comparisons = [Comparison.model_validate(row) for row in rows]
-    return effects_with(Sensitivity(title="changed", **change), comparisons, runs, METRICS, 500)
+    return effects_with(Sensitivity(title="changed", **change), comparisons, RUNS, METRICS, 500)
 
 
 def test_only_comparisons_over_groups_that_were_run_are_repeated() -> None:
     """Means over clients 7 and 9 at the seeds: of all their meetings (3 + 13) / 2 = 8. Holm counts what was not run."""
-    (effect,) = changed(scores())
+    (effect,) = changed()
     assert effect.interval is not None
     assert (effect.comparison.name, effect.interval.value, effect.by_seed) == ("c", 8.0, {1: 7.0, 2: 9.0})
     assert effect.p is not None
@@ -47,23 +46,22 @@ def test_only_comparisons_over_groups_that_were_run_are_repeated() -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "value", "by_seed"),
-    [({"seeds": [2]}, 9.0, {2: 9.0}), ({"weigh": "examples"}, 5.0, {1: 4.0, 2: 6.0})],
-    ids=["a seed", "examples"],
+    ("change", "value", "by_seed", "groups"),
+    [
+        ({"seeds": [2]}, 9.0, {2: 9.0}, 9),
+        ({"weigh": "examples"}, 5.0, {1: 4.0, 2: 6.0}, 18),
+        ({"groups": "S[0-9]{2}"}, 8.0, {1: 7.0, 2: 9.0}, 6),
+    ],
+    ids=["a seed", "examples", "series"],
 )
-def test_one_thing_is_changed(change: dict[str, Any], value: float, by_seed: dict[int, float]) -> None:
-    """Weighed by examples: at seed 1 (8 · 2 + 2 · 12) / 10 = 4, at seed 2 (8 · 4 + 2 · 14) / 10 = 6, so 5."""
-    (effect,) = changed(scores(), **change)
-    assert effect.interval is not None
-    assert (effect.interval.value, effect.by_seed) == (value, by_seed)
+def test_one_thing_is_changed(change: dict[str, Any], value: float, by_seed: dict[int, float], groups: int) -> None:
+    """Weighed by examples: at seed 1 (8 · 2 + 2 · 12) / 10 = 4, at seed 2 (8 · 4 + 2 · 14) / 10 = 6, so 5.
 
-
-def test_meetings_of_one_series_are_a_group() -> None:
-    """A's eight meetings are two series of four, B has one meeting: three groups a seed."""
-    (effect,) = changed(scores(), groups="S[0-9]{2}")
-    assert (effect.groups, changed(scores())[0].groups) == (6, 18)
+    A's eight meetings are two series of four, B has one meeting: three groups a seed.
+    """
+    (effect,) = changed(**change)
     assert effect.interval is not None
-    assert effect.interval.value == 8.0
+    assert (effect.interval.value, effect.by_seed, effect.groups) == (value, by_seed, groups)
 
 
 def test_other_results_of_a_seed_replace_it(tmp_path: Path) -> None:
@@ -75,7 +73,7 @@ def test_other_results_of_a_seed_replace_it(tmp_path: Path) -> None:
     ]
     path = tmp_path / "anew.json"
     write_json(path, {"rows": rows})
-    (effect,) = changed(scores(), replace={1: path})
+    (effect,) = changed(replace={1: path})
     assert effect.by_seed == {1: 11.0, 2: 9.0}
     write_json(path, {"rows": [row for row in rows if row["run"] == "ours"]})
-    assert changed(scores(), replace={1: path}) == []
+    assert changed(replace={1: path}) == []

@@ -5,7 +5,8 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 import yaml
@@ -16,6 +17,7 @@ from pipeline.plan.learner import Training
 from pipeline.plan.schema import Params
 from pipeline.plan.training import train_order
 from pipeline.runs import tuning
+from pipeline.runs.index import Index
 from pipeline.runs.tuning import in_words, tune, with_choices, with_value
 from pipeline.stages import backbone, ingest, plan, prepare
 from pipeline.workspace import layout
@@ -43,15 +45,9 @@ def rows_of(key: str) -> list[dict[str, str]]:
     return [row for row in read_table(layout.TUNING_TABLE) if row["chooses"] == key]
 
 
-def chosen(key: str) -> list[float]:
-    return [float(row["value"]) for row in rows_of(key) if row["chosen"] == "1"]
-
-
 def tried(key: str) -> list[float]:
     return [float(row["value"]) for row in rows_of(key)]
 
-
-# -- which trials there are, with losses by formula --------------------------------------------------------------------
 
 Losses = Callable[[Training], float]
 Given = Callable[[Losses], list[Training]]
@@ -59,21 +55,25 @@ Given = Callable[[Losses], list[Training]]
 
 @pytest.fixture
 def given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Given:
-    """Trials have a given loss, without data: a function of it, which returns the list of what will be trained."""
+    """Trials have a given loss in their best round, without data, and 1 more in their last.
+
+    A function of the loss, which returns the list of what will be trained.
+    """
     monkeypatch.chdir(tmp_path)
-    index: Any = None
     monkeypatch.setattr(tuning, "training_key", lambda *_: "key")
-    monkeypatch.setattr(tuning, "_drawn", lambda params, run: tuning.Drawn({}, index, "d"))
+    monkeypatch.setattr(tuning, "_drawn", lambda params, run: tuning.Drawn({}, cast(Index, None), "d"))
 
     def give(loss: Losses) -> list[Training]:
         done: list[Training] = []
 
-        def found(_finished: object, trial: tuning.Trial) -> dict[str, Any]:
-            value = round(loss(trial.training) + (trial.order.evaluated == "last"), 5)
-            return {"validation_loss": value, "best_rounds": "1", "rounds": 2, "ended": "patience"}
+        def trained(training: Training, *_: object) -> tuple[SimpleNamespace, SimpleNamespace]:
+            done.append(training)
+            best = {"A": SimpleNamespace(round=1, loss=loss(training))}
+            last = SimpleNamespace(known_loss=lambda owner: loss(training) + 1)
+            progress = SimpleNamespace(round=2, stale=3, last=[last])
+            return progress, SimpleNamespace(best={"server": best, "local": best})
 
-        monkeypatch.setattr(tuning, "train_learner", lambda training, *_: done.append(training))
-        monkeypatch.setattr(tuning, "_found", found)
+        monkeypatch.setattr(tuning, "train_learner", trained)
         return done
 
     return give
@@ -89,7 +89,7 @@ def test_a_best_value_at_an_end_widens_the_grid_for_all_keys(given: Given, best:
     done = given(lambda training: abs(training.learning_rate - (2.0 if "fedprox" in training.algorithm else best)))
     tuned({}, rates=RATES | {"chooses": RATES["chooses"] | {"runs.fedprox.learning_rate": "fedprox"}})
     assert tried("rates.server") == tried("rates.local") == tried("runs.fedprox.learning_rate") == grid
-    assert chosen("runs.fedprox.learning_rate") == [2.0]
+    assert [row["value"] for row in rows_of("runs.fedprox.learning_rate") if row["chosen"] == "1"] == ["2.0"]
     assert {training.seed for training in done} == {7}
 
 
@@ -111,18 +111,33 @@ def test_a_value_that_stays_best_at_an_end_is_reported(
     assert f"{least}, at an end of what was tried" in capsys.readouterr().err
 
 
-def test_later_searches_have_what_earlier_ones_chose(given: Given) -> None:
+def test_a_trial_is_judged_by_the_round_that_tables_evaluate_and_later_searches_have_what_it_chose(
+    given: Given,
+) -> None:
+    """The losses of last rounds are higher by 1."""
     done = given(lambda training: abs(training.learning_rate - 2.0))
-    tuned({}, rates=RATES, mu=MU)
+    for evaluated, least in (("best", 0.0), ("last", 1.0)):
+        tuned({"evaluated": evaluated}, rates=RATES, mu=MU)
+        assert [row["validation_loss"] for row in rows_of("rates.server")] == [str(least + more) for more in (1, 0, 2)]
     assert {training.learning_rate for training in done if "fedprox" in training.algorithm} == {2.0}
 
 
-def test_a_trial_is_judged_by_the_round_that_tables_evaluate(given: Given) -> None:
-    """The losses of last rounds are higher by 1."""
-    given(lambda training: abs(training.learning_rate - 2.0))
-    for evaluated, least in (("best", 0.0), ("last", 1.0)):
-        tuned({"evaluated": evaluated}, rates=RATES)
-        assert [row["validation_loss"] for row in rows_of("rates.server")] == [str(least + more) for more in (1, 0, 2)]
+def test_a_trial_that_diverges_is_the_worst_and_ends_nothing(given: Given, capsys: pytest.CaptureFixture[str]) -> None:
+    """The highest rate's loss is not finite; the table has it as inf. Another error ends the tuning."""
+
+    def loss(training: Training) -> float:
+        if training.algorithm.endswith("fedprox"):
+            raise QuorumError("the disk is full")
+        if training.learning_rate == 4.0:
+            raise QuorumError("round 1, client Academic, step 1: the loss is nan", code="not_finite")
+        return abs(training.learning_rate - 2.0)
+
+    given(loss)
+    with pytest.raises(QuorumError, match="the disk is full"):
+        tuned({}, rates=RATES, mu=MU)
+    assert "server=4: diverged: round 1" in capsys.readouterr().err
+    row = rows_of("rates.server")[-1]
+    assert [row[name] for name in ("value", "validation_loss", "ended", "chosen")] == ["4.0", "inf", "divergence", "0"]
 
 
 def test_rows_of_other_scales_stay_and_one_in_another_precision_is_refused(given: Given) -> None:
@@ -164,48 +179,38 @@ def test_a_wrong_trial_is_one_line(given: Given, key: str, run: str, message: st
 
 
 @pytest.mark.parametrize(
-    ("key", "value", "found"),
-    [
-        ("rates.server", 0.5, lambda training: training.learning_rate),
-        ("data.qmsum.rates.server", 0.5, lambda training: training.learning_rate),
-        ("rounds", 5.0, lambda training: training.rounds),
-        ("runs.fedprox.mu", 0.5, lambda training: training.hyperparameters["mu"]),
-    ],
+    ("key", "field"),
+    [("rates.server", "learning_rate"), ("data.qmsum.rates.server", "learning_rate"), ("rounds", "rounds")],
 )
-def test_a_value_is_set_at_its_dotted_key(key: str, value: float, found: Callable[[Training], float]) -> None:
+def test_a_value_is_set_at_its_dotted_key(key: str, field: str) -> None:
     """Nothing else in the run's training changes."""
-    plain, changed = (train_order(params, "fedprox").training for params in (PARAMS, with_value(PARAMS, key, value)))
-    assert plain is not None
-    assert changed is not None
-    assert (found(changed), found(plain) != value) == (value, True)
-    assert len([name for name in Training.model_fields if getattr(plain, name) != getattr(changed, name)]) == 1
-    if key.startswith("runs."):
-        changed_runs = with_value(PARAMS, key, value).runs
-        assert [name for name, run in PARAMS.runs.items() if changed_runs[name] != run] == ["fedprox"]
+    plain, changed = (train_order(params, "fedprox").training for params in (PARAMS, with_value(PARAMS, key, 5.0)))
+    assert getattr(changed, field) == 5
+    assert [name for name in Training.model_fields if getattr(plain, name) != getattr(changed, name)] == [field]
 
 
-def test_the_least_validation_loss_is_chosen_and_of_equal_ones_the_first() -> None:
-    losses = [("a", 2.0), ("a", 1.5), ("a", 1.5), ("b", 9.0)]
-    rows = [{"chooses": key, "validation_loss": loss} for key, loss in losses]
-    assert [row["chosen"] for row in with_choices(rows)] == [0, 1, 0, 1]
-
-
-def test_a_trial_that_the_cap_ended_near_the_best_is_reported() -> None:
+def test_the_first_least_loss_is_chosen_and_what_the_cap_ended_near_it_is_reported() -> None:
     """0.009 nats above the best is near, 0.011 is not; what patience ended has had its rounds."""
-    trials = [(1.0, 2.5, "cap"), (2.0, 2.509, "cap"), (3.0, 2.511, "cap"), (4.0, 2.501, "patience")]
-    names = ("value", "validation_loss", "ended")
-    rows = [dict(zip(names, trial, strict=True)) | {"chooses": "k"} for trial in trials]
-    assert "the cap on rounds ended 2, near the best" in list(in_words(with_choices(rows), [0.0, 5.0]))[1]
+    trials = [
+        (1.0, 2.5, "cap"),
+        (2.0, 2.509, "cap"),
+        (3.0, 2.511, "cap"),
+        (4.0, 2.5, "patience"),
+        (5.0, 2.501, "patience"),
+    ]
+    rows = [{"chooses": "k", "value": v, "validation_loss": loss, "ended": ended} for v, loss, ended in trials]
+    rows = with_choices([*rows, {"chooses": "other", "value": 0.0, "validation_loss": 9.0, "ended": "patience"}])
+    assert [row["chosen"] for row in rows] == [1, 0, 0, 0, 0, 1]
+    assert "the cap on rounds ended 2, near the best" in list(in_words(rows, [0.0, 5.0]))[1]
 
 
-# -- real trials -------------------------------------------------------------------------------------------------------
-
-NOTES = {"task": "classify", "source": "notes", "file": "data/own/notes.csv", "take": {"test": {"count": 2}}}
 TEXTS: dict[str, Any] = {
     "sources": ["notes"],
     "backbones": ["tiny-bert"],
     "backbone": "tiny-bert",
-    "data": {"notes": NOTES},
+    "data": {
+        "notes": {"task": "classify", "source": "notes", "file": "data/own/notes.csv", "take": {"test": {"count": 2}}}
+    },
     "settings": {"domains": {"data": "notes", "kind": "skewed", "clients": 2}},
     "runs": {"fedavg": RUNS["fedavg"], "fedprox": RUNS["fedprox"]},
     "sections": {},
@@ -214,33 +219,27 @@ TEXTS: dict[str, Any] = {
 }
 
 
-def tune_texts() -> None:
+def tune_texts() -> list[dict[str, str]]:
+    """Tune on texts in a workspace; the rows of the table."""
     tuned(TEXTS, rates={"grid": [4.0, 8.0, 16.0], "chooses": {"rates.server": "fedavg"}}, mu=MU)
+    return read_table(layout.TUNING_TABLE)
 
 
-@pytest.fixture
-def prepared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A workspace with prepared texts and a backbone."""
+def test_tuning_cannot_see_test_data_and_trains_nothing_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the words of every test example replaced, nothing that is chosen changes, and nothing else is read."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("DVC_ROOT", str(tmp_path))
     (tmp_path / "data/own").mkdir(parents=True)
     for name in ("checksums", "sample"):
         (tmp_path / "data" / name).symlink_to(ROOT / "data" / name)
     splits = {"train": 12, "val": 4, "test": 4}
-    rows = [f"{split} {i},{'ab'[i % 2]},{split}" for split, count in splits.items() for i in range(count)]
-    (tmp_path / "data/own/notes.csv").write_text("\n".join(["text,label,split", *rows]), encoding="utf-8")
+    texts = [f"{split} {i},{'ab'[i % 2]},{split}" for split, count in splits.items() for i in range(count)]
+    (tmp_path / "data/own/notes.csv").write_text("\n".join(["text,label,split", *texts]), encoding="utf-8")
     Path("params.yaml").write_text(yaml.safe_dump(SMALL | TEXTS), encoding="utf-8")
     plan.run()
-    ingest.run("notes")
-    prepare.run("notes")
-    backbone.run("tiny-bert")
-
-
-@pytest.mark.usefixtures("prepared")
-def test_tuning_cannot_see_test_data_and_trains_nothing_twice(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With the words of every test example replaced, nothing that is chosen changes, and nothing else is read."""
-    tune_texts()
-    rows = read_table(layout.TUNING_TABLE)
+    for stage, item in ((ingest, "notes"), (prepare, "notes"), (backbone, "tiny-bert")):
+        stage.run(item)
+    rows = tune_texts()
     assert not [path for path in layout.checkpoints().glob("*") if path.is_dir()], "only the outcomes stay"
     for key in {row["chooses"] for row in rows}:
         best = min(float(row["validation_loss"]) for row in rows_of(key))
@@ -254,33 +253,7 @@ def test_tuning_cannot_see_test_data_and_trains_nothing_twice(monkeypatch: pytes
     shutil.rmtree(layout.store())
     with monkeypatch.context() as patch:
         patch.setattr(tuning, "train_learner", lambda *arguments: pytest.fail("was trained before"))
-        tune_texts()
+        assert tune_texts() == rows
     assert len(list(layout.store().rglob("*.safetensors"))) == stored
-    assert read_table(layout.TUNING_TABLE) == rows
     layout.TUNING_TABLE.unlink()
-    tune_texts()
-    assert read_table(layout.TUNING_TABLE) == rows
-
-
-@pytest.mark.usefixtures("prepared")
-def test_a_trial_that_diverges_is_the_worst_and_ends_nothing(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """The highest rate's loss is not finite; the table has it as inf. Another error ends the tuning."""
-    trained = tuning.train_learner
-
-    def diverging(training: Training, *others: Any) -> Any:
-        if training.learning_rate == 16.0:
-            raise QuorumError("round 1, client Academic, step 1: the loss is nan", code="not_finite")
-        if training.algorithm.endswith("fedprox"):
-            raise QuorumError("the disk is full")
-        return trained(training, *others)
-
-    monkeypatch.setattr(tuning, "train_learner", diverging)
-    with pytest.raises(QuorumError, match="the disk is full"):
-        tune_texts()
-    assert "server=16: diverged: round 1" in capsys.readouterr().err
-    monkeypatch.setattr(tuning, "train_learner", trained)
-    tune_texts()
-    (row,) = [row for row in read_table(layout.TUNING_TABLE) if row["value"] == "16.0"]
-    assert (row["validation_loss"], row["ended"], row["chosen"]) == ("inf", "divergence", "0")
+    assert tune_texts() == rows
