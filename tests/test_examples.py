@@ -17,7 +17,6 @@ MODULES = (
     "pipeline.corpora.transcripts",
     "pipeline.report.effects",
     "pipeline.evaluation.intervals",
-    "pipeline.federated.algorithm",
     "pipeline.federated.figures",
     "pipeline.federated.objectives.objective",
     "pipeline.federated.objectives.threshold",

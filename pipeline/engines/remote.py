@@ -15,8 +15,8 @@ from typing import NamedTuple, Protocol
 
 from pipeline.engines.messages import ERRORS, Facts, Reply, Request, RequestKind, digest, implausible, parsed
 from pipeline.errors import QuorumError
-from pipeline.federated.algorithm import Sent, Update
-from pipeline.federated.engine import Arrival, Failure, Losses, Report
+from pipeline.federated.algorithm import Sent, Trace, Update
+from pipeline.federated.engine import Arrival, Assignment, Failure, Losses
 from pipeline.federated.tolerance import Tolerance
 from pipeline.federated.wire import deserialize, serialize
 from pipeline.model.adapter import Adapter
@@ -77,8 +77,8 @@ class Remote:
     """An `Engine` whose clients are nodes on other machines; `facts` are theirs, by name."""
 
     def __init__(self, link: Link, facts: Mapping[str, Facts], rules: Tolerance, *, job: str) -> None:
-        self._link, self._facts, self._rules, self._job = link, facts, rules, job
-        self.trainers: Sequence[str] = sorted(facts)
+        self._link, self._rules, self._job = link, rules, job
+        self.trainers: Mapping[str, int] = {name: round(own.weight * own.train) for name, own in sorted(facts.items())}
         self.scored: Mapping[str, str] = {name: name for name in self.trainers}
         self._open: dict[str, OpenRequest] = {}
         self._serialized: tuple[Sent, bytes] | None = None
@@ -86,19 +86,16 @@ class Remote:
         self._postponed = deque[Outcome]()
         self._failed_at: dict[tuple[str, RequestKind, int], float] = {}
 
-    def examples(self) -> int:
-        """The number of training examples of all clients, as they weigh in averages."""
-        return sum(round(own.weight * own.train) for own in self._facts.values())
-
     def join(self, name: str, adapter: Adapter, version: int) -> None:
         body = serialize(adapter, {})
         self.request_all([name], "join", version, body)
         self._scored_digest[name] = digest(body)
 
-    def submit(self, name: str, sent: Sent, version: int, at: float = 0.0) -> None:
+    def submit(self, assignment: Assignment) -> None:
+        sent = assignment.sent
         if self._serialized is None or self._serialized[0] is not sent:
             self._serialized = sent, serialize(sent.adapter, sent.memory)
-        self._request(name, "train", version, self._serialized[1])
+        self._request(assignment.name, "train", assignment.version, self._serialized[1])
 
     def arrivals(self) -> Iterator[Arrival | Failure]:
         while self._postponed or any(one.request.kind == "train" for one in self._open.values()):
@@ -120,7 +117,7 @@ class Remote:
 
     def finish(self, server: Adapter, version: int) -> dict[str, Reply]:
         """End the training: nodes save their models and test them."""
-        return self.request_all(self.trainers, "finish", version, serialize(server, {}))
+        return self.request_all(list(self.trainers), "finish", version, serialize(server, {}))
 
     def request_all(
         self,
@@ -188,15 +185,16 @@ class Remote:
     def _next(self) -> Outcome:
         """The next outcome of a request, or an unrequested message."""
         while True:
-            deadlines = [one.until for one in self._open.values() if one.until is not None]
-            message = self._link.receive(max(0.0, min(deadlines) - time.monotonic()) if deadlines else None)
-            if message is None:
-                if late := self._late():
-                    return late
-            elif isinstance(message, Delivered):
+            deadlines = {nonce: one.until for nonce, one in self._open.items() if one.until is not None}
+            first = min(deadlines, key=lambda nonce: deadlines[nonce], default="")
+            message = self._link.receive(max(0.0, deadlines[first] - time.monotonic()) if first else None)
+            if isinstance(message, Delivered):
                 return self._outcome(message)
-            elif message.nonce in self._open:
+            if message is not None and message.nonce in self._open:
                 return self._failed(message.nonce, message.why)
+            if message is None and deadlines[first] <= time.monotonic():
+                self._link.forget(first)
+                return self._failed(first, f"did not answer within {self._rules.deadline:g} s")
 
     def _outcome(self, message: Delivered) -> Outcome:
         try:
@@ -207,20 +205,11 @@ class Remote:
         wanted = to and (to.name, to.request.kind, to.request.job, to.request.round)
         if to is None or wanted != (message.name, reply.kind, reply.job, reply.round):
             return Outcome(None, Failure(message.name, reply.round, UNREQUESTED, final=False))
-        why = ERRORS[reply.error] if reply.error is not None else implausible(reply, self._facts.get(to.name))
+        why = ERRORS[reply.error] if reply.error is not None else implausible(reply, self.trainers.get(to.name, 0))
         if why is not None:
             return self._failed(reply.nonce, why)
         del self._open[reply.nonce]
         return Outcome(to, (reply, message.body))
-
-    def _late(self) -> Outcome | None:
-        """The outcome of a request whose deadline has passed, if there is one."""
-        now = time.monotonic()
-        for nonce, one in self._open.items():
-            if one.until is not None and one.until <= now:
-                self._link.forget(nonce)
-                return self._failed(nonce, f"did not answer within {self._rules.deadline:g} s")
-        return None
 
     def _failed(self, nonce: str, why: str) -> Outcome:
         """Close a request without a good reply, and note when, for the pause before it is repeated."""
@@ -240,8 +229,8 @@ def _arrival(outcome: Outcome) -> Arrival | Failure:
         adapter, memory = deserialize(body)
     except ValueError as error:
         return Failure(to.name, to.request.round, str(error))
-    report = Report(reply.loss, reply.steps, reply.seconds, reply.figures, len(to.body), len(body))
-    return Arrival(to.name, Update(adapter, reply.examples, reply.steps, memory), reply.round, report, job=reply.job)
+    trace = Trace(reply.loss, reply.steps, reply.seconds, reply.figures, {}, len(to.body), len(body))
+    return Arrival(to.name, Update(adapter, reply.examples, reply.steps, memory), reply.round, trace, job=reply.job)
 
 
 def handshake(link: Link, names: Sequence[str], job: str, own: Facts) -> dict[str, Facts]:

@@ -7,14 +7,13 @@ its hidden states is known. One backward pass through the adapted layers then us
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import torch
 from torch import Tensor
 
-from pipeline.federated.objectives.cross_entropy import cross_entropy
-from pipeline.federated.objectives.entropy import distribution
-from pipeline.federated.objectives.objective import ItemLosses, Objective
+from pipeline.federated.objectives.cross_entropy import Measure, cross_entropy
+from pipeline.federated.objectives.objective import Extras, ItemLosses, Objective
 from pipeline.model.backbone import Head
 
 CHUNKS = {"cpu": 32, "cuda": 1024}
@@ -27,7 +26,7 @@ def backward_through_head(
     targets: Tensor,
     objective: Objective,
     teacher: Tensor | None = None,
-    extras: Mapping[str, Tensor] | None = None,
+    extras: Extras | None = None,
 ) -> ItemLosses:
     """The loss of every position; adds the gradient of their mean to the leaves of the graph of `hidden`.
 
@@ -52,8 +51,8 @@ def backward_through_head(
         with torch.enable_grad():
             states = leaf[chunk].requires_grad_()
             logits = head(states, targets[chunk])
-        chunk_extras = {name: values[chunk] for name, values in (extras or {}).items()}
-        part = objective(logits.detach(), targets[chunk], teacher_logits, chunk_extras)
+        own = {name: values[chunk] for name, values in (extras or {}).items()}
+        part = objective(logits.detach(), targets[chunk], teacher_logits, own)
         (gradient[chunk],) = torch.autograd.grad(logits, states, part.gradient)
         parts.append(part)
     torch.autograd.backward(hidden, gradient.div_(count))
@@ -65,18 +64,9 @@ def backward_through_head(
     )
 
 
-def cross_entropy_through_head(head: Head, hidden: Tensor, targets: Tensor) -> Tensor:
-    """−ln q(y_t) of every position, without a gradient: (tokens, width), (tokens,) -> (tokens,)."""
-    return _in_chunks(cross_entropy, head, hidden, targets)
-
-
-def entropies_through_head(head: Head, hidden: Tensor, targets: Tensor) -> Tensor:
-    """Entropy, in nats, of the distribution at each position: (tokens, width), (tokens,) -> (tokens,)."""
-    return _in_chunks(lambda logits, _: distribution(logits)[1], head, hidden, targets)
-
-
 @torch.no_grad()
-def _in_chunks(measure: Callable[[Tensor, Tensor], Tensor], head: Head, hidden: Tensor, targets: Tensor) -> Tensor:
+def through_head(head: Head, hidden: Tensor, targets: Tensor, measure: Measure = cross_entropy) -> Tensor:
+    """A measure of every position, without a gradient: (tokens, width), (tokens,) -> (tokens,)."""
     size = CHUNKS[hidden.device.type]
     chunks = zip(torch.split(hidden, size), torch.split(targets, size), strict=True)
     return torch.cat([measure(head(states, wanted), wanted) for states, wanted in chunks])

@@ -1,4 +1,4 @@
-"""The loss of every target token under an adapter, and the entropy of its prediction."""
+"""A measure of every target token under an adapter: its loss, or the entropy of its prediction."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from pipeline.federated.head import cross_entropy_through_head, entropies_through_head
+from pipeline.federated.head import through_head
+from pipeline.federated.objectives.cross_entropy import Measure, cross_entropy
 from pipeline.model.adapter import Adapter, on_device
-from pipeline.model.backbone import Head, Prefix, targets_of
+from pipeline.model.backbone import Prefix, targets_of
 from pipeline.model.entry import Entry
 
 BATCH = 16
@@ -35,12 +36,12 @@ class BackboneWithHead(Protocol):
         """Each token's surface text."""
 
 
-def token_cross_entropy(
+def per_token(
     backbone: BackboneWithHead,
     load: Load,
     entries: Sequence[Entry],
     adapter: Adapter,
-    measure: Callable[[Head, Tensor, Tensor], Tensor] = cross_entropy_through_head,
+    measure: Measure = cross_entropy,
 ) -> list[Tensor]:
     """The loss of every target token in nats, or another measure: a tensor (T_i,) per example.
 
@@ -54,11 +55,6 @@ def token_cross_entropy(
         prefixes = load([entries[i].key for i in chosen])
         with torch.no_grad():
             hidden = backbone.target_hidden(prefixes, adapter)
-        found = measure(backbone.head, hidden, targets_of(prefixes)).cpu()
+        found = through_head(backbone.head, hidden, targets_of(prefixes), measure).cpu()
         results |= dict(zip(chosen, torch.split(found, [entries[i].tokens for i in chosen]), strict=True))
     return [results[i] for i in range(len(entries))]
-
-
-def token_entropies(backbone: BackboneWithHead, load: Load, entries: Sequence[Entry], adapter: Adapter) -> list[Tensor]:
-    """The entropy of every prediction in nats: a tensor (T_i,) per example."""
-    return token_cross_entropy(backbone, load, entries, adapter, entropies_through_head)

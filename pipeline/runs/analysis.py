@@ -15,7 +15,8 @@ from pipeline.evaluation.words import Tally, example_tallies, merge, pos_tables,
 from pipeline.federated.history import Round, best_rounds
 from pipeline.federated.masks import unpack_masks
 from pipeline.federated.objectives.distillation import DISTILLED
-from pipeline.federated.token_figures import BackboneWithHead, Load, token_cross_entropy, token_entropies
+from pipeline.federated.objectives.entropy import entropy
+from pipeline.federated.token_figures import BackboneWithHead, Load, per_token
 from pipeline.model.adapter import read_adapter
 from pipeline.model.backbone import Backbone
 from pipeline.model.encoder import Encoder
@@ -40,9 +41,9 @@ def deciles_of(row: RunRow) -> dict[str, list[dict[str, float]]]:
     for client, own in read_manifest(row.setting, row.seed).items():
         entries = index.learned(own["val"])
         student, teacher = (read_adapter(layout.adapter(row.id, client, which)) for which in ("before", "teacher"))
-        losses = [torch.cat(token_cross_entropy(seen, load, entries, a)) for a in (teacher, student)]
-        entropy = torch.cat(token_entropies(seen, load, entries, teacher))
-        found[client] = [asdict(group) for group in deciles(entropy, -losses[0], -losses[1])]
+        losses = [torch.cat(per_token(seen, load, entries, a)) for a in (teacher, student)]
+        entropies = torch.cat(per_token(seen, load, entries, teacher, entropy))
+        found[client] = [asdict(group) for group in deciles(entropies, -losses[0], -losses[1])]
     return found
 
 
@@ -54,7 +55,7 @@ def crossed_of(row: RunRow) -> dict[str, dict[str, float]]:
     for trained in tests:
         adapter = read_adapter(layout.adapter(row.id, trained))
         found[trained] = {
-            tested: float(torch.cat(token_cross_entropy(seen, load, entries, adapter)).mean())
+            tested: float(torch.cat(per_token(seen, load, entries, adapter)).mean())
             for tested, entries in tests.items()
         }
     return found

@@ -31,7 +31,7 @@ from pipeline.model.store import PrefixStore
 from pipeline.model.uncached import UncachedBackbone, load_ids
 from pipeline.plan.learner import Learner, Reader, Training
 from pipeline.runs.index import Index
-from pipeline.runs.training import Finished, Open, Opened, local_training, train
+from pipeline.runs.training import Finished, Open, local_training, train
 from pipeline.tasks.encoded import EncoderWithHead
 from pipeline.tasks.task import load_task
 from pipeline.workspace import layout
@@ -131,18 +131,15 @@ def clients_of(
 def in_process(training: Training, manifest: Manifest, index: Index, key: str) -> Open:
     """Open all clients in this process, with the training's simulated faults if it has any."""
 
-    def open_(advance: Callable[[int], None], algorithm: Algorithm, private: Private) -> Opened:
+    def open_(advance: Callable[[int], None], algorithm: Algorithm, private: Private) -> tuple[Adapter, Engine]:
         begins, trained, evaluated = clients_of(training, manifest, index, advance, pooled=algorithm.pooled)
         if not private.states and (algorithm.stateful or set(evaluated) & set(trained)):
             private.states.update({name: ClientState(begins) for name in trained})
-        owner = dict.fromkeys(evaluated, POOLED) if algorithm.pooled else {}
-        engine: Engine = InProcess(
-            algorithm, trained, evaluated, private, seed=training.seed, trained_by=owner, job=key
-        )
+        engine: Engine = InProcess(algorithm, trained, evaluated, private, seed=training.seed, job=key)
         if training.faults is not None:
             deadline = (training.tolerance or STRICT).deadline
             engine = Faulty(engine, training.faults, deadline, seed=training.seed, sends=algorithm.sends)
-        return Opened(begins, engine, sum(data.examples for data in trained.values()))
+        return begins, engine
 
     return open_
 

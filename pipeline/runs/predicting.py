@@ -10,7 +10,8 @@ import torch
 
 from pipeline.corpora.hash_order import hash_order
 from pipeline.federated.objectives.cross_entropy import cross_entropy
-from pipeline.federated.token_figures import BATCH, BackboneWithHead, Load, token_cross_entropy, token_entropies
+from pipeline.federated.objectives.entropy import entropy
+from pipeline.federated.token_figures import BATCH, BackboneWithHead, Load, per_token
 from pipeline.model.adapter import digest, on_device, read_adapter
 from pipeline.model.backbone import Backbone
 from pipeline.model.encoder import Encoder
@@ -122,9 +123,9 @@ class Predictor:
             teacher, entries = read_adapter(path), [entry for who, entry in job.tests if who == client]
             chosen = hash_order([entry.id for entry in entries])[:LENS_EXAMPLES]
             for entry in (entry for entry in entries if entry.id in chosen):
-                (entropy,) = token_entropies(self.model, load, [entry], teacher)
+                (entropies,) = per_token(self.model, load, [entry], teacher, entropy)
                 pieces = self.model.pieces(load([entry.key])[0]["targets"].tolist())
-                rows.append({"client": client, "id": entry.id, "pieces": pieces, "entropy": entropy.tolist()})
+                rows.append({"client": client, "id": entry.id, "pieces": pieces, "entropy": entropies.tolist()})
         return rows
 
     def _seen(self, job: Job) -> tuple[BackboneWithHead, Load]:
@@ -139,7 +140,7 @@ class Predictor:
         model = read_adapter(file)
         key = (digest(model), *(entry.key for entry in entries))
         if key not in self.known:
-            self.known[key] = token_cross_entropy(seen, load, entries, model)
+            self.known[key] = per_token(seen, load, entries, model)
         return dict(zip([entry.id for entry in entries], self.known[key], strict=True))
 
     def _classified(self, job: Job, seen: EncoderWithHead, load: Load) -> Predicted:

@@ -11,8 +11,7 @@ from pipeline.federated.algorithm import Algorithm
 from pipeline.federated.blobs import Blobs
 from pipeline.federated.callbacks import Checkpointing, Reporting, SavingRounds, Stopping
 from pipeline.federated.checkpoint import load_progress
-from pipeline.federated.engine import Engine
-from pipeline.federated.events import EVENT_COLUMNS
+from pipeline.federated.engine import EVENT_COLUMNS, Engine
 from pipeline.federated.history import OnRound
 from pipeline.federated.loop import Participation, initial_progress, run_rounds
 from pipeline.federated.optimizer import LocalTraining
@@ -26,17 +25,8 @@ from pipeline.workspace.progress import progress as progress_bar
 from pipeline.workspace.progress import say
 from pipeline.workspace.tables import write_table
 
-
-class Opened(NamedTuple):
-    """The initial adapter, the engine that runs the clients, and their number of training examples."""
-
-    initial: Adapter
-    engine: Engine
-    examples: int
-
-
-Open = Callable[[Callable[[int], None], Algorithm, Private], Opened]
-"""(callback that counts trained examples, the algorithm, this process's client states) -> the engine."""
+Open = Callable[[Callable[[int], None], Algorithm, Private], tuple[Adapter, Engine]]
+"""(callback that counts trained examples, the algorithm, this process's client states) -> initial adapter, engine."""
 
 
 class Finished(NamedTuple):
@@ -73,11 +63,11 @@ def train(order: Training, open_: Open, examples: int, key: str, run_id: str, on
         algorithm = bind(order)
         passes = (order.rounds - (progress.round if progress else 0)) * order.local_epochs * algorithm.passes
         with progress_bar(f"train {run_id}", passes * examples) as advance:
-            opened = open_(advance, algorithm, private)
+            initial, engine = open_(advance, algorithm, private)
             progress = run_rounds(
                 algorithm,
-                opened.engine,
-                progress or initial_progress(algorithm, opened.initial, opened.examples),
+                engine,
+                progress or initial_progress(algorithm, initial, engine),
                 Participation(order.clients_per_round, order.joins),
                 [
                     stopping,

@@ -16,7 +16,7 @@ from sites import INNER, NODES, ORGANISATIONS, PORT, SELECT, SERVER, outcome_of
 from workspaces import ROOT, Workspace
 
 from pipeline.federated.algorithm import Algorithm
-from pipeline.federated.events import Event
+from pipeline.federated.engine import Event
 from pipeline.federated.state import Private
 from pipeline.federation import site_commands
 from pipeline.federation.flower.commands import app_digest

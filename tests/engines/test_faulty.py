@@ -15,7 +15,7 @@ from pipeline.errors import QuorumError
 from pipeline.federated.algorithm import Algorithm, ClientState, Sent
 from pipeline.federated.callbacks import Checkpointing, Stopping
 from pipeline.federated.checkpoint import load_progress
-from pipeline.federated.engine import Arrival, Failure
+from pipeline.federated.engine import Arrival, Assignment, Failure
 from pipeline.federated.faults import Faults, Poison
 from pipeline.federated.history import CLOCK
 from pipeline.federated.loop import Participation, initial_progress, run_rounds
@@ -44,7 +44,7 @@ def faulty(faults: Faults, deadline: float | None = 600.0, **optima: float) -> F
 def answers(made: Faulty, *names: str, version: int = 1) -> list[Arrival | Failure]:
     """The answers of these clients, or of all."""
     for name in names or MANY:
-        made.submit(name, Sent(one(0.0)), version)
+        made.submit(Assignment(name, Sent(one(0.0)), version))
     return list(made.arrivals())
 
 
@@ -58,7 +58,7 @@ def trained(
     inner = InProcess(algorithm, clients, clients, private, seed=1, job="key")
     made = Faulty(inner, faults, RULES.deadline, seed=1, sends=algorithm.sends)
     saving = [Checkpointing("key", private)] if folder else []
-    begun = done[0] if done else initial_progress(algorithm, one(0.0), 8)
+    begun = done[0] if done else initial_progress(algorithm, one(0.0), made)
     who = Participation(clients_per_round=selected)
     return run_rounds(algorithm, made, begun, who, [Stopping(rounds, 99), *saving], seed=1, rules=RULES, job="key")
 

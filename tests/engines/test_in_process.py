@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import fields
 from pathlib import Path
 
 import pytest
@@ -17,7 +16,7 @@ from pipeline.errors import QuorumError
 from pipeline.federated.algorithm import ClientState, Sent, Update
 from pipeline.federated.client_store import ClientStore
 from pipeline.federated.collector import UpdateCollector
-from pipeline.federated.engine import Arrival, Losses, Report
+from pipeline.federated.engine import Arrival, Assignment, Losses
 from pipeline.federated.loop import Participation
 from pipeline.federated.randomness import Randomness
 from pipeline.federated.state import Private, Progress
@@ -37,8 +36,7 @@ def pooled() -> InProcess:
     """One model with its optimum at 4, scored for A and B with optima at 2 and 8."""
     private = begin({"all": ClientState(one(0.0))})
     evaluated = {"A": Halfway(2.0), "B": Halfway(8.0)}
-    trained_by = {"A": "all", "B": "all"}
-    return InProcess(CENTRALIZED, {"all": Halfway(4.0)}, evaluated, private, seed=1, trained_by=trained_by)
+    return InProcess(CENTRALIZED, {"all": Halfway(4.0)}, evaluated, private, seed=1)
 
 
 # -- the order of answers ---------------------------------------------------------------------------------------------
@@ -47,7 +45,7 @@ def pooled() -> InProcess:
 def test_answers_arrive_in_the_order_of_assignments() -> None:
     made = engine(FEDAVG, A=4.0, B=8.0)
     for name in ("B", "A"):
-        made.submit(name, Sent(one(0.0)), 1)
+        made.submit(Assignment(name, Sent(one(0.0)), 1))
     assert [(arrival.name, number(arrival.update.adapter)) for arrival in made.arrivals()] == [("B", 4.0), ("A", 2.0)]
     assert list(made.arrivals()) == []
 
@@ -76,33 +74,14 @@ def test_an_update_arrives_before_the_next_client_trains() -> None:
     assert [number(made.private.states[name].adapter) for name in "AB"] == [2.0, 0.0]
 
 
-class Counted(dict[str, Halfway]):
-    """Counts how often all clients are iterated over."""
-
-    passes = 0
-
-    def __iter__(self) -> Iterator[str]:
-        self.passes += 1
-        return super().__iter__()
-
-
-def test_a_round_iterates_over_all_clients_a_constant_number_of_times(tmp_path: Path) -> None:
-    """Otherwise ten times as many clients would cost a hundred times as much."""
-    passes = []
-    for count in (2, 20):
-        clients = Counted({f"client {i}": Halfway(4.0) for i in range(count)})
-        private = begin({name: ClientState(one(0.0)) for name in dict(clients)}, tmp_path / str(count))
-        run(FEDAVG, InProcess(FEDAVG, dict(clients), clients, private, seed=1))
-        passes.append(clients.passes)
-    assert passes[0] == passes[1]
-
-
 # -- what is sent and what is stored ----------------------------------------------------------------------------------
 
 
 def test_randomness_is_named_by_seed_client_and_round() -> None:
-    (arrival,) = answers(engine(FEDAVG, seed=7, A=4.0), "A", 0.0, version=3)
-    assert arrival.report.loss == Randomness(7, "A", 3).number("loss")
+    client = Halfway(4.0)
+    made = InProcess(FEDAVG, {"A": client}, {}, begin({}), seed=7)
+    list(answers(made, "A", 0.0, version=3))
+    assert client.rngs == [Randomness(7, "A", 3)]
 
 
 def test_bytes_are_counted_both_ways_and_are_zero_if_nothing_is_sent() -> None:
@@ -110,21 +89,15 @@ def test_bytes_are_counted_both_ways_and_are_zero_if_nothing_is_sent() -> None:
     down, up = transmitted(one(0.0), memory)[2], transmitted(one(2.0), {})[2]
     for algorithm, expected in ((FEDAVG, (down, up)), (SINGLE, (0, 0))):
         made = engine(algorithm, A=4.0)
-        made.submit("A", Sent(one(0.0), memory), 1)
+        made.submit(Assignment("A", Sent(one(0.0), memory), 1))
         (arrival,) = made.arrivals()
-        assert (arrival.report.bytes_down, arrival.report.bytes_up) == expected
+        assert (arrival.trace.bytes_down, arrival.trace.bytes_up) == expected
 
 
-def test_only_an_update_and_numbers_leave_a_client() -> None:
-    """Its adapter, two counts and its algorithm's memory, and numbers, never a mask; the server notes the version."""
-    assert [known.name for known in fields(Update)] == ["adapter", "examples", "steps", "memory", "version"]
-    reported = ["loss", "steps", "seconds", "figures", "bytes_down", "bytes_up"]
-    assert [known.name for known in fields(Report)] == reported
-
-
-def test_a_clients_state_and_masks_are_stored() -> None:
+def test_a_clients_state_and_masks_are_stored_and_no_mask_leaves_it() -> None:
     made = engine(OWN, A=4.0)
-    assert [number(arrival.update.adapter) for arrival in answers(made, "A", 0.0, 0.0)] == [2.0, 3.0]
+    found = list(answers(made, "A", 0.0, 0.0))
+    assert [(number(arrival.update.adapter), arrival.trace.masks) for arrival in found] == [(2.0, {}), (3.0, {})]
     assert number(made.private.states["A"].adapter) == 3.0
     masks = {key: rows.tolist() for key, rows in made.private.masks.items()}
     assert masks == {"A/odd/1": [[True, False]], "A/odd/2": [[False, False]]}

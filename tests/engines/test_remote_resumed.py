@@ -30,13 +30,13 @@ def test_nodes_that_are_killed_after_every_answer_resume_with_the_same_bits(
 
     class Killing(Wire):
         def send(self, name: str, nonce: str, header: str, body: bytes) -> None:
+            self.nodes = {}  # a killed process has released its file
             self.nodes = nodes(algorithm, three(make_client), tmp_path / "killed")
             super().send(name, nonce, header, body)
 
     still = trained(algorithm, wire(algorithm, three(make_client), tmp_path / "still"), selected=2)
-    assert equal(
-        trained(algorithm, Killing(nodes(algorithm, three(make_client), tmp_path / "killed")), selected=2), still
-    )
+    killed = trained(algorithm, Killing(dict.fromkeys("ABC")), selected=2)  # type: ignore[arg-type]
+    assert equal(killed, still)
     ours, theirs = (nodes(algorithm, three(make_client), tmp_path / kind) for kind in ("killed", "still"))
     for client in "ABC":
         best, other = (kind[client]._engine.private.best["local"][client] for kind in (ours, theirs))

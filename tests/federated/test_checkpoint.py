@@ -163,7 +163,7 @@ DAMAGES: dict[str, tuple[Callable[[Path], Any], str]] = {
     "a header alone": (lambda f: (f / FILE).write_bytes((f / FILE).read_bytes()[:20]), "damaged"),
     "a truncated file": (lambda f: (f / FILE).write_bytes((f / FILE).read_bytes()[:5000]), "damaged"),
     "half a state": (lambda f: changed(f, "UPDATE state SET content = '{'"), "damaged"),
-    "no progress": (lambda f: without("server", f), "damaged checkpoint .*server"),
+    "no progress": (lambda f: without("progress", f), "damaged checkpoint .*progress"),
     "no private state": (lambda f: without("private", f), "damaged checkpoint .*private"),
 }
 

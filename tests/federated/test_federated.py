@@ -50,9 +50,6 @@ def test_centralized_trains_one_model_on_all_examples_and_evaluates_it_for_each_
     assert losses == {name: clients[name].validation_loss(locals_of(run)[POOLED]) for name in ("A", "B")}
 
 
-# -- what is sent -----------------------------------------------------------------------------------------------------
-
-
 # -- history ----------------------------------------------------------------------------------------------------------
 
 

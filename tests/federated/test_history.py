@@ -59,11 +59,6 @@ def test_each_client_and_seed_has_a_best_round() -> None:
     assert best_validation_loss(rows) == 1.0
 
 
-def test_a_method_without_a_server_is_not_judged_by_one() -> None:
-    with pytest.raises(AssertionError, match="no server loss"):
-        judged([scored(1, 2.0)], "server")
-
-
 def test_client_rounds_are_counted_by_seed() -> None:
     """At seed 1 the client idles in one of its two rounds; at seed 2 there is one round."""
     assert client_rounds([scored(1, 2.0), scored(2, 2.0, steps=0), scored(1, 2.0, seed=2)]) == {1: 1, 2: 1}

@@ -17,7 +17,7 @@ from pipeline.federated.local import LocalClientData
 from pipeline.federated.objectives.distillation import DISTILLED, Distillation
 from pipeline.federated.objectives.threshold import EVERY_TOKEN, Threshold
 from pipeline.federated.randomness import Randomness
-from pipeline.federated.token_figures import token_cross_entropy
+from pipeline.federated.token_figures import per_token
 from pipeline.federated.wire import transmitted
 from pipeline.model.adapter import Adapter
 from pipeline.model.entry import Entry
@@ -151,7 +151,7 @@ def test_a_mask_is_in_the_order_of_the_examples(make_client: Make) -> None:
 def test_the_losses_of_a_training_are_means_over_tokens(make_client: Make) -> None:
     """Hardly moved over two epochs, the student is its teacher, whose divergence is 0: what is distilled counts 0.8."""
     data = make_client(BACKBONE, 0, 5, local_epochs=2, learning_rate=1e-12, weight_decay=0.0)
-    losses = torch.cat(token_cross_entropy(BACKBONE, data._load, data.train, INITIAL))
+    losses = torch.cat(per_token(BACKBONE, data._load, data.train, INITIAL))
     plain = data.fit(INITIAL, RNG).trace
     assert (plain.figures, plain.masks) == ({}, {})
     assert plain.loss == pytest.approx(float(losses.mean()), rel=1e-5)

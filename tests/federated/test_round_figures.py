@@ -64,7 +64,7 @@ def test_a_client_that_changed_nothing_has_no_direction() -> None:
 
 def test_an_algorithm_adds_figures_which_its_state_does_not_keep() -> None:
     def server_update(state: ServerState, updates: Iterable[Update], context: Context) -> ServerState:
-        return ServerState(fedavg.averaged(updates), figures={"round_twice": 2 * context.round})
+        return ServerState(fedavg.mean_of(updates).value(), figures={"round_twice": 2 * context.round})
 
     state, figures = aggregate(
         replace(FEDAVG, server_update=server_update), ServerState(one(0.0)), [Update(one(2.0), 1, 1)], CONTEXT

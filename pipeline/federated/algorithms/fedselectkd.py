@@ -22,7 +22,7 @@ from pydantic import Field, model_validator
 
 from pipeline.federated.algorithm import Algorithm, ClientData, ClientResult, ClientState, Knobs, Sent
 from pipeline.federated.algorithms.fedavg import Aggregation, OptimizerState, averaging, result_of
-from pipeline.federated.algorithms.teachers import INITIAL, Teacher, average_and_count, initial_of, teacher_of
+from pipeline.federated.algorithms.teachers import INITIAL, Teacher, initial_of, teacher_of
 from pipeline.federated.objectives.cross_entropy import CROSS_ENTROPY
 from pipeline.federated.objectives.distillation import Direction, Distillation, Select
 from pipeline.federated.objectives.threshold import Tau
@@ -75,11 +75,10 @@ def assemble(hyper: DistillationKnobs, objective: Distillation) -> Algorithm:
             own = replace(own, memory=own.memory | first)
         return own, update, trace
 
-    # The server's memory has the number of examples of its average, which the teacher `others` needs.
-    server_update = average_and_count if hyper.teacher == "others" else averaging(hyper.aggregation)
+    # The teacher `others` needs the number of examples in the average.
     return Algorithm(
         client_update,
-        server_update,
+        averaging(hyper.aggregation, count=hyper.teacher == "others"),
         evaluates="local",
         shares=lambda server: Sent(server.adapter, server.memory),
         objective=objective,

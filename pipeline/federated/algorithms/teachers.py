@@ -8,18 +8,14 @@ other clients' adapters, the server's average without the client's own part:
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Literal
 
-import torch
-
-from pipeline.federated.algorithm import ClientState, Context, Sent, ServerState, Update, WeightedMean
+from pipeline.federated.algorithm import ClientState, Sent
+from pipeline.federated.algorithms.fedavg import TOTAL
 from pipeline.model.adapter import Adapter
 
 Teacher = Literal["server", "initial", "own", "others"]
 """Which adapter teaches."""
-TOTAL = "examples_of_all"
-"""The tensor in a server's memory with the number of examples in its average; also used by SCAFFOLD."""
 INITIAL = "initial."
 """The prefix of the initial adapter's tensors in a client's memory."""
 
@@ -48,11 +44,3 @@ def others_mean(server: Adapter, own: Adapter, share: float) -> Adapter:
     if not 0 < share < 1:
         return server
     return {name: (w - share * own[name]) / (1 - share) for name, w in server.items()}
-
-
-def average_and_count(_state: ServerState, updates: Iterable[Update], _context: Context) -> ServerState:
-    """The server's part of a round: the weighted average, and the number of examples in it."""
-    mean = WeightedMean()
-    for update in updates:
-        mean.add(update.adapter, update.examples)
-    return ServerState(mean.value(), {TOTAL: torch.tensor(int(mean.weight))})

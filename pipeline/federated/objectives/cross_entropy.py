@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 from pipeline.federated.objectives.entropy import softmax_and_log_sum
-from pipeline.federated.objectives.objective import ItemLosses, Objective
+from pipeline.federated.objectives.objective import Extras, ItemLosses, Objective
 
 
 @dataclass(frozen=True)
@@ -17,20 +17,17 @@ class CrossEntropy(Objective):
     """Cross-entropy with the references, in nats; it has no hyperparameters."""
 
     @torch.no_grad()
-    def __call__(
-        self,
-        logits: Tensor,
-        targets: Tensor,
-        teacher_logits: Tensor | None = None,
-        extras: Mapping[str, Tensor] | None = None,
-    ) -> ItemLosses:
-        del teacher_logits, extras
+    def __call__(self, logits: Tensor, targets: Tensor, teacher: Tensor | None, extras: Extras) -> ItemLosses:
+        del teacher, extras
         student, total = softmax_and_log_sum(logits)
         loss = reference_loss(logits, total, targets)
         return ItemLosses(loss, subtract_target(student, targets, torch.zeros_like(loss)))
 
 
 CROSS_ENTROPY = CrossEntropy()
+
+Measure = Callable[[Tensor, Tensor], Tensor]
+"""Logits (tokens, vocabulary) and targets (tokens,) -> a number for each token: `cross_entropy`, or `entropy`."""
 
 
 def cross_entropy(logits: Tensor, targets: Tensor) -> Tensor:

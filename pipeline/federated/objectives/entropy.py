@@ -25,6 +25,11 @@ def distribution(logits: Tensor) -> tuple[Tensor, Tensor]:
     return probability, total - expectation(probability, logits)
 
 
+def entropy(logits: Tensor, _targets: Tensor) -> Tensor:
+    """The entropy of each prediction alone: logits (tokens, vocabulary) -> (tokens,)."""
+    return distribution(logits)[1]
+
+
 def expectation(probability: Tensor, logits: Tensor) -> Tensor:
     """Σ p z over the vocabulary, (tokens,); 0 · −∞ counts as 0, since a teacher may exclude a word.
 

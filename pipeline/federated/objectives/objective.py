@@ -20,6 +20,9 @@ from pipeline.federated.figures import Declared
 from pipeline.federated.randomness import Randomness
 from pipeline.model.adapter import Adapter
 
+Extras = Mapping[str, Tensor]
+"""Further inputs of an objective, by names that it chooses: name -> (items,)."""
+
 
 @dataclass(frozen=True)
 class ItemLosses:
@@ -62,7 +65,7 @@ class Objective(Protocol):
     >>> from pipeline.federated.figures import SHARE
     >>> class Brier(Objective):
     ...     figures = {"certainty": SHARE}
-    ...     def __call__(self, logits, targets, teacher_logits=None, extras=None):
+    ...     def __call__(self, logits, targets, teacher=None, extras=None):
     ...         q = logits.softmax(-1)
     ...         error = q[:, 0] - (targets == 0).float()
     ...         slope = 2 * error * q[:, 0] * q[:, 1]
@@ -92,20 +95,18 @@ class Objective(Protocol):
         del data
         return self
 
-    def extras(self, data: ClientExamples, rng: Randomness, step: int, examples: Sequence[int]) -> Mapping[str, Tensor]:
-        """Further inputs of `__call__` for a batch of these training examples: name -> (items,)."""
+    def extras(self, data: ClientExamples, rng: Randomness, step: int, examples: Sequence[int]) -> Extras:
+        """Further inputs of `__call__` for a batch of these training examples."""
         del data, rng, step, examples
         return {}
 
-    def __call__(
-        self, logits: Tensor, targets: Tensor, teacher_logits: Tensor | None, extras: Mapping[str, Tensor]
-    ) -> ItemLosses:
+    def __call__(self, logits: Tensor, targets: Tensor, teacher: Tensor | None, extras: Extras) -> ItemLosses:
         """Compute losses and gradients of a part of a batch.
 
         Args:
             logits: the student's, (items, classes).
             targets: (items,), without padding.
-            teacher_logits: (items, classes); None if there is no teacher.
+            teacher: the teacher's logits, (items, classes); None if there is no teacher.
             extras: what `extras` returned, of these items.
         """
         ...
