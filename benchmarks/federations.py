@@ -41,7 +41,7 @@ LINEAR = 1.5
 
 
 class Vectors:
-    """Stored vectors under a linear head; see `token_figures.Hidden`."""
+    """Stored vectors under a linear head; see `head.BackboneWithHead`."""
 
     device = torch.device("cpu")
 

@@ -30,7 +30,7 @@ from pipeline.federated.callbacks import Stopping
 from pipeline.federated.head import through_head
 from pipeline.federated.local import LocalClientData
 from pipeline.federated.loop import Participation, initial_progress, run_rounds
-from pipeline.federated.objectives.entropy import entropy
+from pipeline.federated.objectives.cross_entropy import entropy
 from pipeline.federated.optimizer import LocalTraining
 from pipeline.federated.randomness import Randomness
 from pipeline.federated.state import Private

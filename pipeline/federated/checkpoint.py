@@ -58,10 +58,10 @@ def load_progress(folder: Path, key: str) -> tuple[Progress, Private] | None:
 
 
 def private_record(private: Private) -> Json:
-    """What clients store as a JSON record."""
+    """What clients store now, as a JSON record."""
     return {
-        "states": private.states.records,
-        "best": {owner: best.records for owner, best in private.best.items()},
+        "states": dict(private.states.records),
+        "best": {owner: dict(best.records) for owner, best in private.best.items()},
         "masks": private.blobs.put(dict(private.masks)),
     }
 

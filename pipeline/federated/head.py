@@ -1,4 +1,4 @@
-"""The language model's head and its loss, in chunks of positions.
+"""A backbone's head: the loss of every target token and its gradient, and other measures, in chunks of positions.
 
 Logits of a batch of 16 summaries over 49,152 words are 300 MB in fp32, and writing them takes as long as computing
 them. The head is frozen and the loss is a sum over positions, so a chunk's logits are freed as soon as the gradient in
@@ -7,17 +7,40 @@ its hidden states is known. One backward pass through the adapted layers then us
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Protocol
 
 import torch
 from torch import Tensor
 
 from pipeline.federated.objectives.cross_entropy import Measure, cross_entropy
 from pipeline.federated.objectives.objective import Extras, ItemLosses, Objective
-from pipeline.model.backbone import Head
+from pipeline.model.adapter import Adapter, on_device
+from pipeline.model.backbone import Head, Prefix, targets_of
+from pipeline.model.entry import Entry
 
+BATCH = 16
+"""Examples per batch in `per_token`."""
+Load = Callable[[Sequence[str]], list[Prefix]]
+"""Keys of stored prefixes -> the prefixes, on the device that trains."""
 CHUNKS = {"cpu": 32, "cuda": 1024}
 """Positions per chunk: the fewest that a processor multiplies at full speed, and enough to keep a GPU busy."""
+
+
+class BackboneWithHead(Protocol):
+    """A backbone and its head, as training and losses need them."""
+
+    @property
+    def device(self) -> torch.device: ...
+
+    def target_hidden(self, prefixes: Sequence[Prefix], adapter: Mapping[str, Tensor]) -> Tensor:
+        """The final hidden states that predict the targets, of all examples in a row: (Σ T_i, width)."""
+
+    def head(self, hidden: Tensor, targets: Tensor | None = None, /) -> Tensor:
+        """See `Head`."""
+
+    def pieces(self, tokens: Sequence[int]) -> list[str]:
+        """Each token's surface text."""
 
 
 def backward_through_head(
@@ -70,6 +93,30 @@ def through_head(head: Head, hidden: Tensor, targets: Tensor, measure: Measure =
     size = CHUNKS[hidden.device.type]
     chunks = zip(torch.split(hidden, size), torch.split(targets, size), strict=True)
     return torch.cat([measure(head(states, wanted), wanted) for states, wanted in chunks])
+
+
+def per_token(
+    backbone: BackboneWithHead,
+    load: Load,
+    entries: Sequence[Entry],
+    adapter: Adapter,
+    measure: Measure = cross_entropy,
+) -> list[Tensor]:
+    """The loss of every target token in nats, or another measure: a tensor (T_i,) per example.
+
+    Examples of similar length share a batch.
+    """
+    results: dict[int, Tensor] = {}
+    adapter = on_device(adapter, backbone.device)
+    by_length = sorted(range(len(entries)), key=lambda i: entries[i].tokens)
+    for at in range(0, len(entries), BATCH):
+        chosen = by_length[at : at + BATCH]
+        prefixes = load([entries[i].key for i in chosen])
+        with torch.no_grad():
+            hidden = backbone.target_hidden(prefixes, adapter)
+        found = through_head(backbone.head, hidden, targets_of(prefixes), measure).cpu()
+        results |= dict(zip(chosen, torch.split(found, [entries[i].tokens for i in chosen]), strict=True))
+    return [results[i] for i in range(len(entries))]
 
 
 def _joined(parts: Sequence[Mapping[str, Tensor]]) -> dict[str, Tensor]:

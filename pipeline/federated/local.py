@@ -14,14 +14,12 @@ from torch import Tensor
 from pipeline.clients.batches import batch_sizes, batches
 from pipeline.errors import QuorumError
 from pipeline.federated.algorithm import Fit, Pull, Trace
-from pipeline.federated.head import backward_through_head
+from pipeline.federated.head import BackboneWithHead, Load, backward_through_head, per_token
 from pipeline.federated.history import check_names
-from pipeline.federated.objectives.cross_entropy import CROSS_ENTROPY
-from pipeline.federated.objectives.entropy import entropy
+from pipeline.federated.objectives.cross_entropy import CROSS_ENTROPY, entropy
 from pipeline.federated.objectives.objective import ItemLosses, Objective
 from pipeline.federated.optimizer import LocalTraining, moments_of, optimizer_of, restore_moments, schedule_of
 from pipeline.federated.randomness import Randomness, batch_order
-from pipeline.federated.token_figures import BackboneWithHead, Load, per_token
 from pipeline.model.adapter import Adapter, on_device
 from pipeline.model.backbone import Prefix, targets_of
 from pipeline.model.entry import Entry

@@ -12,11 +12,11 @@ from pipeline.corpora.conversation import Conversation
 from pipeline.evaluation.deciles import deciles
 from pipeline.evaluation.divergence import between_clients, topic_counts, word_counts
 from pipeline.evaluation.words import Tally, example_tallies, merge, pos_tables, shares_of
+from pipeline.federated.head import BackboneWithHead, Load, per_token
 from pipeline.federated.history import Round, best_rounds
 from pipeline.federated.masks import unpack_masks
+from pipeline.federated.objectives.cross_entropy import entropy
 from pipeline.federated.objectives.distillation import DISTILLED
-from pipeline.federated.objectives.entropy import entropy
-from pipeline.federated.token_figures import BackboneWithHead, Load, per_token
 from pipeline.model.adapter import read_adapter
 from pipeline.model.backbone import Backbone
 from pipeline.model.encoder import Encoder

@@ -11,10 +11,10 @@ from pipeline.engines.in_process import InProcess
 from pipeline.errors import QuorumError
 from pipeline.federated.algorithm import Algorithm, ClientState
 from pipeline.federated.engine import Engine
+from pipeline.federated.head import BackboneWithHead, Load
 from pipeline.federated.history import OnRound
 from pipeline.federated.local import LocalClientData
 from pipeline.federated.state import Private
-from pipeline.federated.token_figures import BackboneWithHead, Load
 from pipeline.federated.tolerance import STRICT
 from pipeline.model.adapter import Adapter, init_adapter
 from pipeline.model.backbone import Backbone

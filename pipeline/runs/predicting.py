@@ -9,9 +9,8 @@ from pathlib import Path
 import torch
 
 from pipeline.corpora.hash_order import hash_order
-from pipeline.federated.objectives.cross_entropy import cross_entropy
-from pipeline.federated.objectives.entropy import entropy
-from pipeline.federated.token_figures import BATCH, BackboneWithHead, Load, per_token
+from pipeline.federated.head import BATCH, BackboneWithHead, Load, per_token
+from pipeline.federated.objectives.cross_entropy import cross_entropy, entropy
 from pipeline.model.adapter import digest, on_device, read_adapter
 from pipeline.model.backbone import Backbone
 from pipeline.model.encoder import Encoder

@@ -46,7 +46,7 @@ ALGORITHMS: dict[str, Algorithm] = {
 
 
 class Vectors:
-    """Stored vectors under a linear head; see `token_figures.Hidden`."""
+    """Stored vectors under a linear head; see `head.BackboneWithHead`."""
 
     device = torch.device("cpu")
 

@@ -79,6 +79,10 @@ def test_a_round_that_is_repeated_with_other_updates_is_scored_again(make_client
     made = wire(FEDAVG, three(make_client), tmp_path / "killed", lost)
     assert killed_in(1, made, algorithm=FEDAVG, rounds=2, rules=rules) is None
     assert equal(trained(FEDAVG, made, 2, rules=rules), through)
+    best = made.nodes["A"]._engine.private.best
+    assert {owner: best[owner]["A"].loss for owner in best} == {
+        owner: min(row.loss_of(owner) for row in through.history if row.client == "A") for owner in best
+    }
 
 
 def test_a_late_client_joins_as_in_the_simulation(make_client: Any, tmp_path: Path) -> None:

@@ -39,9 +39,8 @@ def after(number: int, stale: int = 0, history: Sequence[Round] = ()) -> Progres
         (10, 4, {"B": 12}, True),
     ],
 )
-def test_a_training_ends_after_10_rounds_or_3_without_improvement_if_all_have_joined(
-    number: int, stale: int, joins: Mapping[str, int], over: bool
-) -> None:
+def test_stopping(number: int, stale: int, joins: Mapping[str, int], over: bool) -> None:
+    """After 10 rounds, or after 3 without improvement if all have joined."""
     assert Stopping(rounds=10, patience=3, joins=joins).is_over(after(number, stale)) == over
 
 
@@ -83,7 +82,7 @@ class Counting(Callback):
         return {"number": progress.round, "known": len(progress.last[0].figures), "A/own": 1.5}
 
 
-def test_figures_of_callbacks_are_in_the_history_and_in_its_checkpoint_and_a_training_continues_there(
+def test_figures_of_callbacks_are_in_the_history_and_in_its_checkpoint(
     tmp_path: Path,
 ) -> None:
     """The second callback sees the three figures that the first one added; a row has the server's and its own."""

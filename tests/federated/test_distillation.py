@@ -24,9 +24,8 @@ from torch import Tensor
 from benchmarks.eq8 import token_losses
 from pipeline.federated.algorithms.fedselectkd import Hyperparameters
 from pipeline.federated.head import backward_through_head, through_head
-from pipeline.federated.objectives.cross_entropy import CROSS_ENTROPY, cross_entropy
+from pipeline.federated.objectives.cross_entropy import CROSS_ENTROPY, cross_entropy, distribution, entropy
 from pipeline.federated.objectives.distillation import DISTILLED, Direction, Distillation
-from pipeline.federated.objectives.entropy import distribution, entropy
 from pipeline.federated.objectives.objective import ItemLosses
 from pipeline.federated.objectives.threshold import EVERY_TOKEN, Threshold
 from pipeline.federated.randomness import Randomness

@@ -83,9 +83,7 @@ def test_methods_that_should_differ_do(clients: dict[str, LocalClientData]) -> N
 
 
 @pytest.mark.parametrize("algorithm", [SCAFFOLD, KEEP], ids=["SCAFFOLD", "kept moments"])
-def test_what_begins_at_zero_equals_fedavg_in_the_first_round_only(
-    clients: dict[str, LocalClientData], algorithm: Algorithm
-) -> None:
+def test_the_first_round_is_fedavgs(clients: dict[str, LocalClientData], algorithm: Algorithm) -> None:
     assert same_servers(train(algorithm, clients, 1), train(FEDAVG, clients, 1))
     assert not same_servers(train(algorithm, clients), train(FEDAVG, clients))
 

@@ -98,7 +98,5 @@ OPEN = training([2.5, 2.2, 2.0, 2.1], "B")
         pytest.param(ENDED + training([2.5, 2.0, 2.1, 2.2], seed=2), 2, False, id="both seeds ended"),
     ],
 )
-def test_a_training_that_patience_did_not_end_was_ended_by_the_cap(
-    history: list[Round], patience: int, *, expected: bool
-) -> None:
+def test_a_training_ends_by_patience_or_by_the_cap(history: list[Round], patience: int, *, expected: bool) -> None:
     assert ended_by_cap(judged(history, "local"), patience) is expected

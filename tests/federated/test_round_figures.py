@@ -128,7 +128,5 @@ def test_the_figures_that_may_leave_are_those_of_objective_and_algorithm() -> No
         ({"drift": Bounds(0.0)}, math.nan, "reports drift nan, which is not between 0 and inf"),
     ],
 )
-def test_a_figure_that_is_not_declared_or_out_of_bounds_is_named(
-    declared: dict[str, Bounds], drift: float, why: str | None
-) -> None:
+def test_undeclared_figures(declared: dict[str, Bounds], drift: float, why: str | None) -> None:
     assert undeclared({"drift": drift}, declared) == why

@@ -28,8 +28,13 @@ import torch
 from torch import Tensor
 
 from pipeline.federated.figures import NATS, SHARE, Declared
-from pipeline.federated.objectives.cross_entropy import reference_loss, subtract_target
-from pipeline.federated.objectives.entropy import distribution, expectation, softmax_and_log_sum
+from pipeline.federated.objectives.cross_entropy import (
+    distribution,
+    expectation,
+    reference_loss,
+    softmax_and_log_sum,
+    subtract_target,
+)
 from pipeline.federated.objectives.objective import ClientExamples, Extras, ItemLosses, Objective
 from pipeline.federated.objectives.threshold import Threshold
 from pipeline.federated.randomness import Randomness
