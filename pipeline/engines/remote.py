@@ -239,23 +239,20 @@ def handshake(link: Link, names: Sequence[str], job: str, own: Facts) -> dict[st
     Raises:
         QuorumError: a fact that results depend on differs; the message has its name and both values.
     """
-    remote = Remote(link, {}, Tolerance(), job=job)
     facts: dict[str, Facts] = {}
-    for name, reply in remote.request_all(names, "hello", 0, b"").items():
+    for name, reply in Remote(link, {}, Tolerance(), job=job).request_all(names, "hello", 0, b"").items():
         if reply.facts is None:
             raise QuorumError(f"{name}: sent no facts; both ends need one version")
         facts[name] = reply.facts
-        for fact in COMPARED:
-            ours, theirs = getattr(own, fact), getattr(reply.facts, fact)
-            if ours != theirs:
-                both = _both(theirs, ours)
-                raise QuorumError(f"{name}: {fact}: {both}; use the same on both ends, then restart its node")
+        theirs, ours = _compared(reply.facts), _compared(own)
+        if differing := [fact for fact in theirs | ours if theirs.get(fact) != ours.get(fact)]:
+            fact = differing[0]
+            both = f"{theirs.get(fact, 'missing')} there, {ours.get(fact, 'missing')} here"
+            raise QuorumError(f"{name}: {fact} {both}; use the same on both ends, then restart its node")
     return facts
 
 
-def _both(theirs: object, ours: object) -> str:
-    """Both values of a fact; of two tables, the first row that differs."""
-    if isinstance(theirs, dict) and isinstance(ours, dict):
-        name = next(name for name in sorted({*theirs, *ours}) if theirs.get(name) != ours.get(name))
-        return f"{name} {theirs.get(name, 'missing')} there, {ours.get(name, 'missing')} here"
-    return f"{theirs} there, {ours} here"
+def _compared(facts: Facts) -> dict[str, object]:
+    """The facts in `COMPARED` as they are named in an error, each package by itself."""
+    values = {f"{fact}:": getattr(facts, fact) for fact in COMPARED if fact != "packages"}
+    return values | {f"packages: {name}": version for name, version in facts.packages.items()}

@@ -111,12 +111,14 @@ def _one_round(answers: UpdateCollector, progress: Progress, participation: Part
         present, server.adapter if algorithm.communicates else None, progress.server.adapter, number, unknown
     )
     rows = []
-    for name in (name for name in present if name in losses):
+    for name, own in ((name, losses[name]) for name in present if name in losses):
         trainer = engine.scored[name]
         trace = answers.traces.get(trainer) if trainer in engine.trainers else _combined(answers.traces.values())
-        sent_loss = losses[name].began if name in unknown else known.get(name)
-        row = Round(seed, number, name, None, None, losses[name].local, losses[name].server, sent_loss)
-        row = replace(row, figures={CLOCK: answers.clock} if answers.clock else {})
+        sent = own.began if name in unknown else known.get(name)
+        row = Round(seed, number, name, figures={CLOCK: answers.clock} if answers.clock else {})
+        row = replace(
+            row, local_validation_loss=own.local, server_validation_loss=own.server, sent_validation_loss=sent
+        )
         rows.append(row if trace is None else _with_training(row, trace))
     least, stale = _improved(progress, rows, algorithm)
     after = Progress(
