@@ -18,7 +18,6 @@ MODULES = (
     "pipeline.report.effects",
     "pipeline.evaluation.intervals",
     "pipeline.federated.figures",
-    "pipeline.federated.objectives.objective",
     "pipeline.federated.objectives.threshold",
     "pipeline.federated.optimizer",
     "pipeline.model.frozen_part",

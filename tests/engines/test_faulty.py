@@ -63,9 +63,6 @@ def trained(
     return run_rounds(algorithm, made, begun, who, [Stopping(rounds, 99), *saving], seed=1, rules=RULES, job="key")
 
 
-# -- the clock --------------------------------------------------------------------------------------------------------
-
-
 def test_clients_answer_in_the_order_of_their_durations() -> None:
     times = [answer.at for answer in answers(faulty(Faults(spread=0.5)))]
     assert times == sorted(set(times))
@@ -98,9 +95,6 @@ def test_a_buffer_does_not_wait_for_stragglers() -> None:
     """Half take 300 s: a round waits for them, a buffer of three does not."""
     slow = Faults(spread=0.0, seconds=30.0, stragglers=0.5, slowdown=10.0)
     assert trained(buffered(3), slow, 2).clock < trained(FEDAVG, slow, 2).clock
-
-
-# -- faults -----------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -32,9 +32,6 @@ def scored(made: InProcess, name: str, server: float | None, began: float, versi
     return made.score([name], None if server is None else one(server), one(began), version)[name]
 
 
-# -- the order of answers ---------------------------------------------------------------------------------------------
-
-
 class Backwards(InProcess):
     """The last assignment is answered first."""
 
@@ -57,9 +54,6 @@ def test_an_update_arrives_before_the_next_client_trains() -> None:
     made = engine(FEDAVG, A=4.0, B=8.0)
     next(collected(made, ["A", "B"]))
     assert [number(made.private.states[name].adapter) for name in "AB"] == [2.0, 0.0]
-
-
-# -- what is sent and what is stored ----------------------------------------------------------------------------------
 
 
 def test_randomness_is_named_by_seed_client_and_round() -> None:
@@ -105,9 +99,6 @@ def test_clients_on_disk_train_as_those_in_memory_do(tmp_path: Path) -> None:
     for name in private.states:
         ours, theirs = private.best["local"][name], in_memory.best["local"][name]
         assert [number(a) for a in (ours.adapter, ours.before)] == [number(a) for a in (theirs.adapter, theirs.before)]
-
-
-# -- scores and best rounds -------------------------------------------------------------------------------------------
 
 
 def test_no_model_is_scored_twice() -> None:

@@ -52,9 +52,6 @@ def test_a_buffer_takes_updates_of_nodes_as_they_arrive(make_client: Any, tmp_pa
     assert same(progress.server.adapter, simulated.progress.server.adapter)
 
 
-# -- faults on the way ------------------------------------------------------------------------------------------------
-
-
 def cut(answer: Delivered) -> list[Delivered | Undelivered]:
     return [answer._replace(body=answer.body[: len(answer.body) // 2])]
 
@@ -143,9 +140,6 @@ def test_a_reply_to_anything_but_a_training_has_no_figures(make_client: Any, tmp
         trained(SELECTIVE, made, 1)
 
 
-# -- what a node refuses ----------------------------------------------------------------------------------------------
-
-
 @pytest.fixture
 def node(make_client: Any, tmp_path: Path) -> Node:
     return nodes(FEDAVG, three(make_client), tmp_path)["A"]
@@ -205,9 +199,6 @@ def test_what_a_node_cannot_save_it_has_not_done(node: Node, monkeypatch: pytest
 def test_facts_that_differ_are_named_with_both_values(node: Node, changes: dict[str, Any], difference: str) -> None:
     with pytest.raises(QuorumError, match=f"^A: {difference}; "):
         handshake(Wire({"A": node}), ["A"], JOB, FACTS.model_copy(update=changes))
-
-
-# -- what leaves an organisation --------------------------------------------------------------------------------------
 
 
 def test_what_travels_is_the_declared_list(make_client: Any, tmp_path: Path) -> None:

@@ -134,8 +134,6 @@ def test_what_is_bad_never_reaches_an_aggregate() -> None:
     assert len(progress.events) == 66
 
 
-# -- what can be seen from an update alone ----------------------------------------------------------------------------
-
 W, B = torch.zeros(2, 3), torch.zeros(2)
 
 

@@ -103,9 +103,6 @@ def test_a_teacher_that_excludes_words_gives_a_finite_gradient_and_no_logits_cha
     assert torch.equal(teacher, excluding)
 
 
-# -- against automatic differentiation --------------------------------------------------------------------------------
-
-
 @settings(max_examples=60, deadline=None)
 @given(
     seed=st.integers(0, 9999),
@@ -132,9 +129,6 @@ def test_losses_and_gradients_are_those_of_eq_8_and_of_torch(
         torch.testing.assert_close(found.gradient, student.grad, atol=1e-5, rtol=1e-4)
     assert teacher.grad is None, "nothing reaches the teacher"
     torch.testing.assert_close(cross_entropy(student, targets), plain)
-
-
-# -- through the head -------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("tokens", [1, 31, 32, 33, 300])
@@ -198,9 +192,6 @@ def test_without_a_teacher_the_chunked_head_is_cross_entropy() -> None:
     torch.testing.assert_close(hidden.grad, torch.tensor([[-2 / 3, 1 / 3, 1 / 3]]))
 
 
-# -- which tokens -----------------------------------------------------------------------------------------------------
-
-
 RNG = Randomness(1, "A", 1)
 MARKED = torch.tensor([True, True, False, False])
 
@@ -250,9 +241,6 @@ def test_a_quantile_becomes_nats_of_the_teachers_entropies_in_each_round(
     found = how.begin(data)
     assert (found.threshold, found.constants, data.teachers) == (begun, constants, [teacher] * computed)
     assert how.threshold == threshold, "unchanged"
-
-
-# -- τ as written in params.yaml ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

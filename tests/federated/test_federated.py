@@ -50,9 +50,6 @@ def test_centralized_trains_one_model_on_all_examples_and_evaluates_it_for_each_
     assert losses == {name: clients[name].validation_loss(locals_of(run)[POOLED]) for name in ("A", "B")}
 
 
-# -- history ----------------------------------------------------------------------------------------------------------
-
-
 def test_a_row_has_the_losses_of_three_models(clients: Clients, selective: tuple[Finished, Finished]) -> None:
     """The client's own, the server's, and the one that was sent: in round 2 the server's of round 1."""
     first, second = selective
@@ -78,9 +75,6 @@ def test_the_least_losses(clients: Clients, algorithm: Algorithm, owners: tuple[
     }
 
 
-# -- what clients store -----------------------------------------------------------------------------------------------
-
-
 def test_the_best_round_has_what_was_sent_and_the_adapter_before(selective: tuple[Finished, Finished]) -> None:
     first, second = selective
     assert same(first.private.best["local"]["Academic"].sent, INITIAL)
@@ -89,9 +83,6 @@ def test_the_best_round_has_what_was_sent_and_the_adapter_before(selective: tupl
     assert same(best.before, locals_of(first)["Academic"])
     assert same(best.sent, server_of(first))
     assert same(best.adapter, locals_of(second)["Academic"])
-
-
-# -- who takes part ---------------------------------------------------------------------------------------------------
 
 
 def test_an_unselected_client_keeps_its_adapter_and_sends_nothing(make_client: Make) -> None:

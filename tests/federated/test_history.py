@@ -32,9 +32,6 @@ def test_a_round_is_the_same_after_a_table(tmp_path: Path) -> None:
         assert [Round.of_row(row, 2) for row in read_table(tmp_path / "history.csv")] == [one, idle]
 
 
-# -- the best rounds --------------------------------------------------------------------------------------------------
-
-
 def scored(
     number: int, local: float, server: float | None = None, *, client: str = "A", seed: int = 1, steps: int = 1
 ) -> Round:
@@ -71,9 +68,6 @@ def test_means_by_round() -> None:
     joined = [scored(1, 3.0), scored(2, 2.0), scored(2, 4.0, client="B")]
     assert mean_by_round(joined, lambda row: row.local_validation_loss) == [(1, 3.0), (2, (2 + 4) / 2)]
     assert mean_by_round(joined, lambda row: row.server_validation_loss) == []
-
-
-# -- whether the cap on rounds ended a training ------------------------------------------------------------------------
 
 
 def training(validation: Sequence[float], client: str = "A", seed: int = 1) -> list[Round]:

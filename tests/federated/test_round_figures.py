@@ -31,9 +31,6 @@ def of_round(algorithm: Algorithm, *adapters: tuple[float, ...], start: tuple[fl
     return aggregate(algorithm, ServerState(one(*start)), updates, CONTEXT)[1]
 
 
-# -- the server's figures ---------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("algorithm", "adapters"),
     [(FEDAVG, [(4, 1), (1, 5), (-4, 1)]), (BUFFERED, [(3, 0), (0, 4), (-5, 0)])],
@@ -76,9 +73,6 @@ def test_a_server_that_receives_nothing_has_no_figures() -> None:
     assert of_round(SINGLE, (4, 1), (1, 5)) == {}
 
 
-# -- where figures go -------------------------------------------------------------------------------------------------
-
-
 def test_every_row_of_a_round_has_the_servers_figures_and_a_skipped_round_has_none() -> None:
     """From 0, A trains to 2 and B to 4: the average is 3. In the second round, a change of 1 is too large."""
     progress = run(FEDAVG, engine(FEDAVG, A=4.0, B=8.0))
@@ -106,9 +100,6 @@ def test_metrics_have_the_name_of_their_client_and_the_servers_are_logged_once_a
         (1, {"A/train_loss": 2.5, "A/steps": 4.0, "A/tau": 5.0, "server/norm": 3.0}),
         (1, {"B/steps": 0.0}),
     ]
-
-
-# -- which figures of clients are refused -----------------------------------------------------------------------------
 
 
 def test_the_figures_that_may_leave_are_those_of_objective_and_algorithm() -> None:
