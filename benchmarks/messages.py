@@ -32,7 +32,7 @@ from pipeline.engines.messages import Facts
 from pipeline.engines.node import Node
 from pipeline.engines.remote import Remote, handshake
 from pipeline.errors import QuorumError
-from pipeline.federated.algorithm import Fit, Trace
+from pipeline.federated.algorithm import Fit, Sent, Trace
 from pipeline.federated.algorithms import fedavg
 from pipeline.federated.callbacks import Callback, Stopping
 from pipeline.federated.loop import Participation, initial_progress, run_rounds
@@ -214,7 +214,7 @@ def found(site: ServerSite, initial: Adapter, rounds: int, *, large: bool) -> An
         facts = handshake(link, site.organisations, JOB, FACTS)
         remote = Remote(link, facts, STRICT, job=JOB)
         if not large:
-            return questions(remote, site.organisations, serialize(initial, {}), rounds)
+            return questions(remote, site.organisations, serialize(Sent(initial)), rounds)
         watching = Watching()
         begun = initial_progress(FEDAVG, initial, remote)
         run_rounds(FEDAVG, remote, begun, Participation(), [Stopping(rounds, 10**6), watching], seed=1, job=JOB)

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Protocol
 
 from pipeline.errors import QuorumError
-from pipeline.federated.algorithm import Algorithm, ClientData, ClientState, Owner, Sent, Update
+from pipeline.federated.algorithm import Algorithm, ClientData, ClientState, Owner, Sent
 from pipeline.federated.engine import Arrival, Assignment, Losses
 from pipeline.federated.randomness import Randomness
 from pipeline.federated.state import Best, Private
@@ -80,8 +80,7 @@ class InProcess:
             self.private.masks[f"{name}/{mask}/{version}"] = rows
         up = 0
         if self._algorithm.communicates:
-            adapter, memory, up = transmitted(update.adapter, update.memory)
-            update = Update(adapter, update.examples, update.steps, memory)
+            update, up = transmitted(update)
         trace = replace(trace, masks={}, bytes_down=down, bytes_up=up)
         return Arrival(name, update, version, trace, assignment.at, self._job)
 
@@ -90,8 +89,7 @@ class InProcess:
         if not self._algorithm.communicates:
             return sent, 0
         if self._last_sent is None or self._last_sent[0] is not sent:
-            adapter, memory, size = transmitted(sent.adapter, sent.memory)
-            self._last_sent = sent, Sent(adapter, memory), size
+            self._last_sent = sent, *transmitted(sent)
         return self._last_sent[1:]
 
     def score(

@@ -23,7 +23,7 @@ from pipeline.federated.checkpoint import blob_names, private_from, private_reco
 from pipeline.federated.engine import Assignment
 from pipeline.federated.figures import undeclared
 from pipeline.federated.state import Private
-from pipeline.federated.wire import deserialize, merged_records, serialize
+from pipeline.federated.wire import deserialize, serialize, tensors_of
 from pipeline.model.adapter import Adapter, pack
 from pipeline.workspace.files import flush
 from pipeline.workspace.progress import say
@@ -130,9 +130,10 @@ class Node:
         return reply, tensors
 
     def _compute(self, request: Request, body: bytes) -> tuple[Json, Adapter]:
-        adapter, memory = deserialize(body)
+        sent = deserialize(body)
+        adapter = sent.adapter
         if request.kind == "train":
-            return self._train(Sent(adapter, memory), request.round)
+            return self._train(sent, request.round)
         if request.kind == "finish":
             return {"scores": dict(self._finish(request.round, adapter, self._engine.private))}, {}
         if request.kind == "join":
@@ -140,8 +141,8 @@ class Node:
             self._server = adapter
             return {}, {}
         # To a node that scored the round before, the server's adapter at the start of this one is not sent again.
-        began = memory or self._server
-        if digest(serialize(began, {})) != request.began:
+        began = sent.memory or self._server
+        if digest(serialize(Sent(began))) != request.began:
             raise QuorumError("another server's model was scored before", code="another_server")
         unknown = [self._name] if request.unknown else []
         losses = self._engine.score([self._name], adapter, began, request.round, unknown)[self._name]
@@ -155,7 +156,7 @@ class Node:
         if why := undeclared(trace.figures, self._algorithm.declared):
             raise QuorumError(f"{why}, so no answer leaves; see `Algorithm.declared`", code="undeclared")
         reply = {"examples": update.examples, "steps": update.steps, "seconds": trace.seconds, "loss": trace.loss}
-        return reply | {"figures": dict(trace.figures)}, merged_records(update.adapter, update.memory)
+        return reply | {"figures": dict(trace.figures)}, tensors_of(update)
 
     def _begin(self, job: str) -> None:
         """Continue a job after its last answer, or begin it if it is new."""

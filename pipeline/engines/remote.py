@@ -87,14 +87,14 @@ class Remote:
         self._failed_at: dict[tuple[str, RequestKind, int], float] = {}
 
     def join(self, name: str, adapter: Adapter, version: int) -> None:
-        body = serialize(adapter, {})
+        body = serialize(Sent(adapter))
         self.request_all([name], "join", version, body)
         self._scored_digest[name] = digest(body)
 
     def submit(self, assignment: Assignment) -> None:
         sent = assignment.sent
         if self._serialized is None or self._serialized[0] is not sent:
-            self._serialized = sent, serialize(sent.adapter, sent.memory)
+            self._serialized = sent, serialize(sent)
         self._request(assignment.name, "train", assignment.version, self._serialized[1])
 
     def arrivals(self) -> Iterator[Arrival | Failure]:
@@ -105,11 +105,11 @@ class Remote:
         self, names: Sequence[str], server: Adapter | None, began: Adapter, version: int, unknown: Collection[str]
     ) -> Mapping[str, Losses]:
         assert server is not None, "a federation's server has a model"
-        before, alone = digest(serialize(began, {})), serialize(server, {})
+        before, alone = digest(serialize(Sent(began))), serialize(Sent(server))
         # A node knows `began` if it scored the round before; before the first round it is the initial adapter. The
         # other nodes are sent `began`, too.
         behind = {name for name in names if self._scored_digest.get(name, before if version == 1 else "") != before}
-        bodies = dict.fromkeys(names, alone) | (dict.fromkeys(behind, serialize(server, began)) if behind else {})
+        bodies = dict.fromkeys(names, alone) | (dict.fromkeys(behind, serialize(Sent(server, began))) if behind else {})
         lenient = self._rules.minimum is not None or self._rules.without_quorum == "skip"
         replies = self.request_all(names, "score", version, bodies, before, unknown, lenient=lenient)
         self._scored_digest.update(dict.fromkeys(replies, digest(alone)))
@@ -117,7 +117,7 @@ class Remote:
 
     def finish(self, server: Adapter, version: int) -> dict[str, Reply]:
         """End the training: nodes save their models and test them."""
-        return self.request_all(list(self.trainers), "finish", version, serialize(server, {}))
+        return self.request_all(list(self.trainers), "finish", version, serialize(Sent(server)))
 
     def request_all(
         self,
@@ -226,11 +226,13 @@ def _arrival(outcome: Outcome) -> Arrival | Failure:
     reply, body = answer
     assert to is not None, "a reply has a request"
     try:
-        adapter, memory = deserialize(body)
+        arrived = deserialize(body)
     except ValueError as error:
         return Failure(to.name, to.request.round, str(error))
     trace = Trace(reply.loss, reply.steps, reply.seconds, reply.figures, {}, len(to.body), len(body))
-    return Arrival(to.name, Update(adapter, reply.examples, reply.steps, memory), reply.round, trace, job=reply.job)
+    return Arrival(
+        to.name, Update(arrived.adapter, reply.examples, reply.steps, arrived.memory), reply.round, trace, job=reply.job
+    )
 
 
 def handshake(link: Link, names: Sequence[str], job: str, own: Facts) -> dict[str, Facts]:

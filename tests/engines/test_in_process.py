@@ -65,7 +65,7 @@ def test_randomness_is_named_by_seed_client_and_round() -> None:
 
 def test_bytes_are_counted_both_ways_and_are_zero_if_nothing_is_sent() -> None:
     memory = {"memory": torch.zeros(100)}
-    down, up = transmitted(one(0.0), memory)[2], transmitted(one(2.0), {})[2]
+    down, up = transmitted(Sent(one(0.0), memory))[1], transmitted(Sent(one(2.0)))[1]
     for algorithm, expected in ((FEDAVG, (down, up)), (SINGLE, (0, 0))):
         made = engine(algorithm, A=4.0)
         made.submit(Assignment("A", Sent(one(0.0), memory), 1))

@@ -19,13 +19,13 @@ from pipeline.engines.messages import Reply, Request
 from pipeline.engines.node import Node
 from pipeline.engines.remote import Delivered, Undelivered, handshake
 from pipeline.errors import QuorumError
-from pipeline.federated.algorithm import ClientResult
+from pipeline.federated.algorithm import ClientResult, Sent
 from pipeline.federated.figures import Bounds
 from pipeline.federated.tolerance import Tolerance
 from pipeline.federated.wire import serialize
 
 FEDAVG, SELECTIVE = ALGORITHMS["fedavg"], ALGORITHMS["fedselectkd, own"]
-BODY = serialize(INITIAL, {})
+BODY = serialize(Sent(INITIAL))
 
 
 @pytest.mark.parametrize("selected", [None, 2], ids=["all", "two of three"])
@@ -164,7 +164,7 @@ def test_a_node_refuses_rounds_whose_answers_it_no_longer_has(node: Node) -> Non
 
 
 def test_a_node_refuses_another_job_another_content_and_another_server(node: Node) -> None:
-    other = serialize({name: tensor + 1 for name, tensor in INITIAL.items()}, {})
+    other = serialize(Sent({name: tensor + 1 for name, tensor in INITIAL.items()}))
     assert {replied(node, "train", 1, job=job).error for job in ("other", "other-abc")} == {"another_training"}
     assert replied(node, "train", 1).error is None
     assert replied(node, "train", 1, other).error == "another_content"

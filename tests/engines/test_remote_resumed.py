@@ -14,6 +14,7 @@ from wires import ALGORITHMS, JOB, Disturbance, Wire, equal, lost, nodes, silent
 from pipeline.engines.messages import Reply, Request
 from pipeline.engines.node import Node
 from pipeline.engines.remote import Delivered, Undelivered
+from pipeline.federated.algorithm import Sent
 from pipeline.federated.state import Progress
 from pipeline.federated.tolerance import Tolerance
 from pipeline.federated.wire import serialize
@@ -135,7 +136,7 @@ def test_a_job_of_other_participants_begins_again_and_the_former_job_is_saved(ma
     node = nodes(SELECTIVE, three(make_client), tmp_path)["A"]
 
     def trained_in(job: str, number: int) -> Reply:
-        return node.answer(Request(kind="train", job=job, round=number, nonce="n"), serialize(INITIAL, {}))[0]
+        return node.answer(Request(kind="train", job=job, round=number, nonce="n"), serialize(Sent(INITIAL)))[0]
 
     first = [trained_in(f"{JOB}-one", number) for number in (1, 2, 3)]
     again = trained_in(f"{JOB}-two", 1)

@@ -13,6 +13,7 @@ from conftest import noisy_adapter
 from federations import BACKBONE, INITIAL, MIDDLE, Make, same
 
 from pipeline.errors import QuorumError
+from pipeline.federated.algorithm import Sent
 from pipeline.federated.head import per_token
 from pipeline.federated.local import LocalClientData
 from pipeline.federated.objectives.distillation import DISTILLED, Distillation
@@ -35,7 +36,7 @@ def test_the_order_of_names_changes_no_bit(make_client: Make) -> None:
         for adapter in (backwards, noisy_adapter(BACKBONE))
     ]
     assert same(*results)
-    assert list(transmitted(backwards, {})[0]) == sorted(backwards)
+    assert list(transmitted(Sent(backwards))[0].adapter) == sorted(backwards)
 
 
 def test_a_loss_or_a_gradient_that_is_not_finite_stops_the_training(
