@@ -89,7 +89,7 @@ def ours(folder: Path, precision: Precision = PRECISION) -> None:
     first = initial(backbone.adapted_layers, backbone.width)
     private = Private.begin(Blobs(folder / "states"), {client: ClientState(first) for client in CLIENTS})
     engine = InProcess(algorithm, trained, {}, private, seed=SEED)
-    begun, ending = initial_progress(algorithm, first, len(CLIENTS) * EXAMPLES), Stopping(ROUNDS, ROUNDS)
+    begun, ending = initial_progress(algorithm, first, engine), Stopping(ROUNDS, ROUNDS)
     progress = run_rounds(algorithm, engine, begun, Participation(), [ending], seed=SEED)
     write_adapter(folder / "server.safetensors", progress.server.adapter)
 

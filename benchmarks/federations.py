@@ -41,7 +41,7 @@ LINEAR = 1.5
 
 
 class Vectors:
-    """Stored vectors under a linear head; see `token_figures.Hidden`."""
+    """Stored vectors under a linear head; see `head.BackboneWithHead`."""
 
     device = torch.device("cpu")
 
@@ -126,7 +126,7 @@ def measured(clients: int) -> dict[str, float]:
                 Blobs(Path(folder)), {who: ClientState(initial) for who in trained} if algorithm.stateful else {}
             )
             engine = InProcess(algorithm, trained, {"server": judged}, private, seed=1)
-            saving, progress = Checkpointing("key", private), initial_progress(algorithm, initial, 10 * clients)
+            saving, progress = Checkpointing("key", private), initial_progress(algorithm, initial, engine)
             for rounds in (1, 2):
                 began = time.perf_counter()
                 stopping = Stopping(rounds, 99)

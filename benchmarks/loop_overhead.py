@@ -71,7 +71,7 @@ def ours(clients: int, adapter: Adapter | None = None) -> float:
     with TemporaryDirectory() as folder:
         private = Private.begin(Blobs(Path(folder)), {name: ClientState(initial) for name in trained})
         engine = InProcess(algorithm, trained, {}, private, seed=1)
-        progress = initial_progress(algorithm, initial, clients)
+        progress = initial_progress(algorithm, initial, engine)
         began = time.perf_counter()
         run_rounds(algorithm, engine, progress, Participation(), [Stopping(ROUNDS, ROUNDS)], seed=1)
         return (time.perf_counter() - began) / (ROUNDS * clients)

@@ -32,10 +32,9 @@ from pipeline.engines.messages import Facts
 from pipeline.engines.node import Node
 from pipeline.engines.remote import Remote, handshake
 from pipeline.errors import QuorumError
-from pipeline.federated.algorithm import Fit, Trace
+from pipeline.federated.algorithm import Fit, Sent, Trace
 from pipeline.federated.algorithms import fedavg
 from pipeline.federated.callbacks import Callback, Stopping
-from pipeline.federated.figures import Figures
 from pipeline.federated.loop import Participation, initial_progress, run_rounds
 from pipeline.federated.objectives.cross_entropy import CROSS_ENTROPY
 from pipeline.federated.objectives.objective import Objective
@@ -215,9 +214,9 @@ def found(site: ServerSite, initial: Adapter, rounds: int, *, large: bool) -> An
         facts = handshake(link, site.organisations, JOB, FACTS)
         remote = Remote(link, facts, STRICT, job=JOB)
         if not large:
-            return questions(remote, site.organisations, serialize(initial, {}), rounds)
+            return questions(remote, site.organisations, serialize(Sent(initial)), rounds)
         watching = Watching()
-        begun = initial_progress(FEDAVG, initial, len(facts))
+        begun = initial_progress(FEDAVG, initial, remote)
         run_rounds(FEDAVG, remote, begun, Participation(), [Stopping(rounds, 10**6), watching], seed=1, job=JOB)
         return [asdict(row) for row in watching.rows]
 
@@ -239,7 +238,7 @@ class Watching(Callback):
         self.rows: list[After] = []
         self._before = time.monotonic()
 
-    def after_round(self, progress: Progress) -> Figures:
+    def after_round(self, progress: Progress) -> None:
         now = time.monotonic()
         database = sum(path.stat().st_size for path in STATE.glob("superlink.db*")) / MB
         superlink = process_of("superlink")
@@ -249,7 +248,6 @@ class Watching(Callback):
         peaks = peak(superlink), max(map(peak, relays))
         self.rows.append(After(progress.round, now - self._before, *peaks, database))
         self._before = now
-        return {}
 
 
 def process_of(program: str) -> psutil.Process:

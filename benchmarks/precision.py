@@ -27,9 +27,10 @@ from pipeline.federated.algorithm import Algorithm, ClientState
 from pipeline.federated.algorithms import fedavg, fedselectkd
 from pipeline.federated.blobs import Blobs
 from pipeline.federated.callbacks import Stopping
-from pipeline.federated.head import cross_entropy_through_head, entropies_through_head
+from pipeline.federated.head import through_head
 from pipeline.federated.local import LocalClientData
 from pipeline.federated.loop import Participation, initial_progress, run_rounds
+from pipeline.federated.objectives.cross_entropy import entropy
 from pipeline.federated.optimizer import LocalTraining
 from pipeline.federated.randomness import Randomness
 from pipeline.federated.state import Private
@@ -112,10 +113,10 @@ def _note(
     for run, adapter in adapters.items():
         with torch.no_grad():
             hidden = backbone.target_hidden(prefixes, adapter)
-        losses = cross_entropy_through_head(backbone.head, hidden, targets).tolist()
+        losses = through_head(backbone.head, hidden, targets).tolist()
         found.losses.setdefault(run, {}).setdefault(client, []).extend(losses)
         if run == RUNS[0]:
-            entropies = entropies_through_head(backbone.head, hidden, targets)
+            entropies = through_head(backbone.head, hidden, targets, entropy)
             found.sure.setdefault(client, []).extend((entropies < TAU).float().tolist())
     pairs = [Row(place, adapter) for adapter in adapters.values() for place in range(len(prefixes))]
     texts = [backbone.text(tokens) for tokens in generate(backbone, prefixes, pairs, RULE)]
@@ -162,10 +163,9 @@ def _client(backbone: Backbone, examples: Sequence[Conversation], limits: Limits
 
 def _federated(algorithm: Algorithm, clients: Mapping[str, LocalClientData], first: Adapter) -> dict[str, Adapter]:
     """The clients' own adapters after the last round."""
-    blobs = Blobs(layout.checkpoints() / "precision")  # so few clients are held in memory: nothing is written
-    private = Private.begin(blobs, {client: ClientState(first) for client in clients})
+    private = Private.begin(Blobs(), {client: ClientState(first) for client in clients})
     engine = InProcess(algorithm, clients, {}, private, seed=SEED)
-    begun = initial_progress(algorithm, first, sum(data.examples for data in clients.values()))
+    begun = initial_progress(algorithm, first, engine)
     run_rounds(algorithm, engine, begun, Participation(), [Stopping(ROUNDS, ROUNDS)], seed=SEED)
     return {name: state.adapter for name, state in private.states.items()}
 
@@ -175,7 +175,7 @@ def _loss(backbone: Backbone, prefixes: Sequence[Prefix], adapter: Adapter) -> f
     for at in range(0, len(prefixes), BATCH):
         with torch.no_grad():
             hidden = backbone.target_hidden(prefixes[at : at + BATCH], adapter)
-        losses += cross_entropy_through_head(backbone.head, hidden, targets_of(prefixes[at : at + BATCH])).tolist()
+        losses += through_head(backbone.head, hidden, targets_of(prefixes[at : at + BATCH])).tolist()
     return statistics.fmean(losses)
 
 

@@ -74,15 +74,12 @@ def train(
     trained = {POOLED: clients[POOLED]} if algorithm.pooled else clients
     evaluated = {name: data for name, data in clients.items() if name != POOLED}
     private = done.private if done else begin({name: ClientState(initial) for name in trained}, checkpoints)
-    owner = dict.fromkeys(evaluated, POOLED) if algorithm.pooled else {}
-    engine = InProcess(algorithm, trained, evaluated, private, seed=seed, trained_by=owner)
+    engine = InProcess(algorithm, trained, evaluated, private, seed=seed)
     saving = [Checkpointing(KEY, private)] if checkpoints else []
     progress = run_rounds(
         algorithm,
         engine,
-        done.progress
-        if done
-        else initial_progress(algorithm, initial, sum(data.examples for data in trained.values())),
+        done.progress if done else initial_progress(algorithm, initial, engine),
         Participation(clients_per_round, joins or {}),
         [Stopping(rounds, patience, joins or {}), *saving, *callbacks],
         seed=seed,
@@ -92,7 +89,7 @@ def train(
 
 def begin(states: Mapping[str, ClientState], folder: Path | None = None) -> Private:
     """Client states that stay in memory unless a checkpoint is written."""
-    return Private.begin(Blobs(folder or Path("/dev/null/nowhere")), states)
+    return Private.begin(Blobs(folder), states)
 
 
 def same(a: Mapping[str, torch.Tensor], b: Mapping[str, torch.Tensor]) -> bool:

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Iterator
 
-from pipeline.federated.algorithm import Sent
-from pipeline.federated.engine import Arrival, Assignment, Engine, Failure
-from pipeline.federated.events import Event
+from pipeline.federated.engine import Arrival, Assignment, Engine, Event, Failure
 
 
 class Replayed:
@@ -24,8 +22,8 @@ class Replayed:
         self._due = deque(event for event in events if event.kind in ("arrived", "missing"))
         self._pending: dict[str, Assignment] = {}
 
-    def submit(self, name: str, sent: Sent, version: int, at: float = 0.0) -> None:
-        self._pending[name] = Assignment(name, sent, version, at)
+    def submit(self, assignment: Assignment) -> None:
+        self._pending[assignment.name] = assignment
 
     def arrivals(self) -> Iterator[Arrival | Failure]:
         while self._pending and self._due:
@@ -34,5 +32,5 @@ class Replayed:
             if event.kind == "missing":
                 yield Failure(assignment.name, assignment.version, event.why, assignment.at)
                 continue
-            self._engine.submit(assignment.name, assignment.sent, assignment.version, assignment.at)
+            self._engine.submit(assignment)
             yield from self._engine.arrivals()

@@ -30,7 +30,7 @@ from benchmarks.__main__ import COMPARISONS, _kept
 from benchmarks.backbones import Model
 from benchmarks.comparison import OURS, THEIRS, interleaved, peak_memory
 from benchmarks.training_step import Side
-from pipeline.federated.algorithm import weighted_average
+from pipeline.federated.algorithm import WeightedMean
 from pipeline.model.adapter import read_adapter
 from pipeline.model.backbone import Backbone, Rendered
 from pipeline.model.encoder import Encoder
@@ -108,7 +108,7 @@ def test_a_federated_run_is_the_one_written_plainly(tmp_path: Path, monkeypatch:
     adapter = federated_run.initial(model.layers(), model.config().hidden_size)
     for number in range(1, federated_run.ROUNDS + 1):
         trained = [federated_run.train_plainly(adapter, client, number) for client in federated_run.CLIENTS]
-        adapter = weighted_average((adapter, 1) for adapter in trained)
+        adapter = WeightedMean((adapter, 1) for adapter in trained).value()
     _, relative = federated_run._apart(found, adapter)
     assert relative < 1e-3
 

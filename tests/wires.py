@@ -15,7 +15,6 @@ from pipeline.engines.node import Node
 from pipeline.engines.remote import Delivered, Remote, Undelivered, handshake
 from pipeline.federated.algorithm import Algorithm
 from pipeline.federated.callbacks import Stopping
-from pipeline.federated.figures import Figures
 from pipeline.federated.history import Round
 from pipeline.federated.loop import Participation, initial_progress, run_rounds
 from pipeline.federated.state import Progress
@@ -102,11 +101,10 @@ def trained(
     remote = Remote(wire, handshake(wire, sorted(wire.nodes), JOB, FACTS), rules, job=JOB)
 
     class Each(Stopping):
-        def after_round(self, progress: Progress) -> Figures:
+        def after_round(self, progress: Progress) -> None:
             each(progress)
-            return {}
 
-    begun = done or initial_progress(algorithm, INITIAL, remote.examples())
+    begun = done or initial_progress(algorithm, INITIAL, remote)
     who = Participation(selected, joins or {})
     return run_rounds(algorithm, remote, begun, who, [Each(rounds, 99, joins or {})], seed=5, rules=rules, job=JOB)
 

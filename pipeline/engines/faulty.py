@@ -13,18 +13,19 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from statistics import NormalDist
-from typing import Literal
 
 import torch
+from torch import Tensor
 
 from pipeline.errors import QuorumError
-from pipeline.federated.algorithm import ClientSends, Sent
+from pipeline.federated.algorithm import ClientSends
 from pipeline.federated.engine import Arrival, Assignment, Engine, Failure
 from pipeline.federated.faults import Faults, Poison
 from pipeline.federated.wire import DAMAGED
 from pipeline.model.adapter import Adapter
 
-Fate = Literal["answers", "never begins", "stops while training", "its answer is lost", "is too late", "is cut off"]
+UNTRAINED, ANSWERS = ("never begins", "stops while training"), "answers"
+"""Fates of an assignment. The others are those of a finished training whose answer does not arrive."""
 
 
 @dataclass(frozen=True, order=True)
@@ -34,7 +35,7 @@ class Outstanding:
     noticed: float
     number: int
     assignment: Assignment
-    fate: Fate
+    fate: str
 
 
 class Faulty:
@@ -64,8 +65,7 @@ class Faulty:
         self._outstanding: list[Outstanding] = []
         self._numbers = itertools.count()
 
-    def submit(self, name: str, sent: Sent, version: int, at: float = 0.0) -> None:
-        assignment = Assignment(name, sent, version, at)
+    def submit(self, assignment: Assignment) -> None:
         fate, noticed = self._fate(assignment)
         heapq.heappush(self._outstanding, Outstanding(noticed, next(self._numbers), assignment, fate))
 
@@ -75,43 +75,39 @@ class Faulty:
 
     def _results(self, one: Outstanding) -> Iterator[Arrival | Failure]:
         """What the server receives of an assignment: nothing, one answer, or two."""
-        name, sent, version = one.assignment.name, one.assignment.sent, one.assignment.version
-        failure = Failure(name, version, one.fate, one.noticed)
-        if one.fate in ("never begins", "stops while training"):
+        assignment, name = one.assignment, one.assignment.name
+        failure = Failure(name, assignment.version, one.fate, one.noticed)
+        if one.fate in UNTRAINED:
             yield failure
             return
-        self._engine.submit(name, sent, version, one.assignment.at)
+        self._engine.submit(assignment)
         for answer in self._engine.arrivals():
-            if isinstance(answer, Failure) or one.fate in ("its answer is lost", "is too late"):
+            if isinstance(answer, Failure) or one.fate != ANSWERS:
                 yield failure
-                continue
-            if one.fate == "is cut off":
-                yield replace(failure, what=DAMAGED)
                 continue
             arrival = replace(answer, at=one.noticed)
             if (kind := self._faults.poisoned.get(name)) is not None:
-                origin = sent.adapter if self._sends == "adapter" else {}
+                origin = assignment.sent.adapter if self._sends == "adapter" else {}
                 arrival = poisoned(arrival, kind, origin, self._faults.strength)
             yield arrival
-            if self._happens("duplicated", one.assignment, self._faults.duplicated):
+            if self._happens("duplicated", assignment, self._faults.duplicated):
                 yield arrival
 
-    def _fate(self, assignment: Assignment) -> tuple[Fate, float]:
+    def _fate(self, assignment: Assignment) -> tuple[str, float]:
         """An assignment's fate, and when the server notices it."""
         faults = self._faults
         until = math.inf if self._deadline is None else assignment.at + self._deadline
-        silent: tuple[tuple[str, float, Fate], ...] = (
+        for what, chance, fate in (
             ("dropout", faults.dropout, "never begins"),
             ("dropout during", faults.dropout_during, "stops while training"),
             ("lost", faults.lost, "its answer is lost"),
-        )
-        for what, chance, fate in silent:
+        ):
             if self._happens(what, assignment, chance):
                 return fate, until
         done = assignment.at + self._seconds(assignment)
         if done > until:
             return "is too late", until
-        return "is cut off" if self._happens("truncated", assignment, faults.truncated) else "answers", done
+        return DAMAGED if self._happens("truncated", assignment, faults.truncated) else ANSWERS, done
 
     def _seconds(self, assignment: Assignment) -> float:
         """How long an assignment takes: the median times factors of the client, the assignment, and a straggler."""
@@ -134,17 +130,16 @@ class Faulty:
         return (int.from_bytes(digest[:6], "big") + 0.5) / 2**48
 
 
-Corruption = Callable[[Adapter], Adapter]
-"""What a client sends -> what arrives."""
+Corruption = Callable[[Adapter, Adapter, float], Adapter]
+"""(what a client sends, the adapter that it was sent or none if it sends a change, strength) -> what arrives."""
 
 
 def poisoned(arrival: Arrival, kind: Poison, origin: Adapter, strength: float) -> Arrival:
     """The same answer, corrupted; `origin` is the adapter that the client was sent, empty if it sends a change."""
     if kind == "foreign":
         return replace(arrival, job=f"not {arrival.job}")
-    adapter = arrival.update.adapter
-    found = _reversed(adapter, origin, strength) if kind == "reversed" else CORRUPTIONS[kind](adapter)
-    return replace(arrival, update=replace(arrival.update, adapter=found))
+    adapter = CORRUPTIONS[kind](arrival.update.adapter, origin, strength)
+    return replace(arrival, update=replace(arrival.update, adapter=adapter))
 
 
 def _reversed(adapter: Adapter, origin: Adapter, strength: float) -> Adapter:
@@ -153,27 +148,21 @@ def _reversed(adapter: Adapter, origin: Adapter, strength: float) -> Adapter:
     return {name: start[name] - strength * (tensor - start[name]) for name, tensor in adapter.items()}
 
 
+def _with_first(change: Callable[[Tensor], Tensor]) -> Corruption:
+    """Change the first tensor."""
+    return lambda adapter, *_: {**adapter, min(adapter): change(adapter[min(adapter)])}
+
+
 def _with_number(value: float) -> Corruption:
-    """Replace one number of the first tensor."""
-
-    def corrupt(adapter: Adapter) -> Adapter:
-        first = min(adapter)
-        changed = adapter[first].clone()
-        changed.view(-1)[0] = value
-        return {**adapter, first: changed}
-
-    return corrupt
-
-
-def _with_shape(adapter: Adapter) -> Adapter:
-    first = min(adapter)
-    return {**adapter, first: torch.cat([adapter[first].flatten(), torch.zeros(1)])}
+    """Replace the first number of the first tensor."""
+    return _with_first(lambda w: torch.cat([torch.full((1,), value, dtype=w.dtype), w.flatten()[1:]]).view_as(w))
 
 
 CORRUPTIONS: dict[Poison, Corruption] = {
     "nan": _with_number(math.nan),
     "inf": _with_number(math.inf),
     "huge": _with_number(1e30),
-    "shape": _with_shape,
-    "names": lambda adapter: {f"other.{name}": tensor for name, tensor in adapter.items()},
+    "shape": _with_first(lambda w: torch.cat([w.flatten(), torch.zeros(1)])),
+    "names": lambda adapter, *_: {f"other.{name}": tensor for name, tensor in adapter.items()},
+    "reversed": _reversed,
 }

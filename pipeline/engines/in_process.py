@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Protocol
 
 from pipeline.errors import QuorumError
-from pipeline.federated.algorithm import Algorithm, ClientData, ClientState, Owner, Sent, Update
-from pipeline.federated.client_store import ClientStore
-from pipeline.federated.engine import Arrival, Assignment, Losses, Report
+from pipeline.federated.algorithm import Algorithm, ClientData, ClientState, Owner, Sent
+from pipeline.federated.engine import Arrival, Assignment, Losses
 from pipeline.federated.randomness import Randomness
 from pipeline.federated.state import Best, Private
 from pipeline.federated.wire import transmitted
@@ -28,9 +28,8 @@ class InProcess:
     """An `Engine` whose clients train in this process.
 
     Args:
-        trained: the clients that train.
+        trained: the clients that train; if the algorithm pools data, the one client that has all.
         evaluated: the clients that are scored, each on its own validation examples.
-        trained_by: scored client -> the client that trains its own model; itself if it has no entry.
         job: the training's name, which every answer repeats.
     """
 
@@ -42,25 +41,24 @@ class InProcess:
         private: Private,
         *,
         seed: int,
-        trained_by: Mapping[str, str] | None = None,
         job: str = "",
     ) -> None:
         self.private, self._job = private, job
         self._algorithm, self._trained, self._evaluated, self._seed = algorithm, trained, evaluated, seed
-        self.trainers: Sequence[str] = list(trained)
-        self.scored: Mapping[str, str] = {name: (trained_by or {}).get(name, name) for name in evaluated}
+        self.trainers: Mapping[str, int] = {name: data.examples for name, data in trained.items()}
+        self.scored: Mapping[str, str] = {name: next(iter(trained)) if algorithm.pooled else name for name in evaluated}
         self._model_owners = set(self.scored.values())
         self._assignments = deque[Assignment]()
         self._last_sent: tuple[Sent, Sent, int] | None = None
-        self._before, self._before_round = ClientStore(private.blobs, ClientState), 0
-        self._least = {owner: private.least_losses(owner) for owner in private.best}
+        self.before: dict[str, tuple[int, str]] = {}
+        """Client -> the last round that it trained in, and the blob of its own adapter at the start of that round."""
 
     def join(self, name: str, adapter: Adapter, version: int) -> None:
         del version
         self.private.states[name] = ClientState(adapter)
 
-    def submit(self, name: str, sent: Sent, version: int, at: float = 0.0) -> None:
-        self._assignments.append(Assignment(name, sent, version, at))
+    def submit(self, assignment: Assignment) -> None:
+        self._assignments.append(assignment)
 
     def arrivals(self) -> Iterator[Arrival]:
         while self._assignments:
@@ -73,7 +71,7 @@ class InProcess:
         stored = self._algorithm.stateful or name in self._model_owners
         own = self.private.states[name] if stored else ClientState(received.adapter)
         if stored:
-            self.remember(name, own, version)
+            self.before[name] = version, self.private.states.records[name]["adapter"]
         rng = Randomness(self._seed, name, version)
         state, update, trace = self._algorithm.client_update(received, own, self._trained[name], rng)
         if stored:
@@ -82,18 +80,16 @@ class InProcess:
             self.private.masks[f"{name}/{mask}/{version}"] = rows
         up = 0
         if self._algorithm.communicates:
-            adapter, memory, up = transmitted(update.adapter, update.memory)
-            update = Update(adapter, update.examples, update.steps, memory)
-        report = Report(trace.loss, trace.steps, trace.seconds, trace.figures, down, up)
-        return Arrival(name, update, version, report, assignment.at, self._job)
+            update, up = transmitted(update)
+        trace = replace(trace, masks={}, bytes_down=down, bytes_up=up)
+        return Arrival(name, update, version, trace, assignment.at, self._job)
 
     def _received(self, sent: Sent) -> tuple[Sent, int]:
         """A copy of what the server sent, and its bytes. All clients are sent the same, so it is copied once."""
         if not self._algorithm.communicates:
             return sent, 0
         if self._last_sent is None or self._last_sent[0] is not sent:
-            adapter, memory, size = transmitted(sent.adapter, sent.memory)
-            self._last_sent = sent, Sent(adapter, memory), size
+            self._last_sent = sent, *transmitted(sent)
         return self._last_sent[1:]
 
     def score(
@@ -119,25 +115,13 @@ class InProcess:
                 "which starts over",
                 code="not_finite",
             )
-        # In a dict of their own: reading a best round from disk for its loss would take too long.
-        least = self._least.setdefault(owner, {})
-        if loss < least.get(name, math.inf):
-            least[name] = loss
-            before = self.began_with(self.scored[name], version)
-            self.private.best_of(owner)[name] = Best(version, loss, adapter, began, before)
+        best = self.private.best_of(owner)
+        if name not in best or loss < best.records[name]["loss"]:
+            before = self.private.blobs.get(self.began_with(self.scored[name], version))
+            best[name] = Best(version, loss, adapter, began, before)
         return loss
 
-    def remember(self, name: str, own: ClientState, version: int) -> None:
-        """Note a client's own state at the start of a round; those of the round before are dropped."""
-        if version != self._before_round:
-            self._before.clear()
-            self._before_round = version
-        states = self.private.states
-        record = states.existing_record(name) if name in states and states[name] is own else None
-        self._before.put(name, own, record)
-
-    def began_with(self, name: str, version: int) -> Adapter:
-        """A client's own adapter at the start of a round, which an idle client still has; empty for the server."""
-        if version == self._before_round and name in self._before:
-            return self._before[name].adapter
-        return self.private.states[name].adapter if name in self.private.states else {}
+    def began_with(self, name: str, version: int) -> str:
+        """The blob of a client's own adapter at the start of a round, which an idle client still has, if it has one."""
+        trained, blob = self.before.get(name, (0, ""))
+        return blob if trained == version else str(self.private.states.records.get(name, {}).get("adapter", ""))

@@ -128,18 +128,16 @@ def parsed(kind: type[Header], text: str) -> Header:
         raise QuorumError(f"message: not a {kind.__name__}: {found}; both ends need one version") from None
 
 
-def implausible(reply: Reply, facts: Facts | None) -> str | None:
-    """What is implausible about a reply's numbers, given its client's facts; None if nothing is."""
+def implausible(reply: Reply, examples: int) -> str | None:
+    """What is implausible about a reply's numbers, given its client's number of examples; None if nothing is."""
     if reply.kind != "train" and reply.figures:
         return "reports figures, and trained nothing"
     if reply.kind == "score" and reply.server is None:
         return "reports no loss of the server's model"
-    if reply.kind == "train" and facts is not None:
-        known = round(facts.weight * facts.train)
-        if reply.examples != known:
-            return f"reports {reply.examples} examples, and had {known} when the training began"
-        if reply.steps < 1:
-            return "reports no optimizer steps"
+    if reply.kind == "train" and reply.examples != examples:
+        return f"reports {reply.examples} examples, and had {examples} when the training began"
+    if reply.kind == "train" and reply.steps < 1:
+        return "reports no optimizer steps"
     return None
 
 

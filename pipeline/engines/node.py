@@ -20,9 +20,10 @@ from pipeline.errors import QuorumError
 from pipeline.federated.algorithm import Algorithm, ClientData, ClientState, Sent
 from pipeline.federated.blobs import Blobs
 from pipeline.federated.checkpoint import blob_names, private_from, private_record
+from pipeline.federated.engine import Assignment
 from pipeline.federated.figures import undeclared
 from pipeline.federated.state import Private
-from pipeline.federated.wire import deserialize, merged_records, serialize
+from pipeline.federated.wire import deserialize, serialize, tensors_of
 from pipeline.model.adapter import Adapter, pack
 from pipeline.workspace.files import flush
 from pipeline.workspace.progress import say
@@ -106,7 +107,7 @@ class Node:
                 if saved is not self._answers[-1] or request.kind != "score":
                     raise QuorumError("the same request had another model before", code="another_content")
                 # A server that was killed before it saved the round may have repeated it with other updates.
-                self._restore_after(self._answers[:-1])
+                self._restore(self._answers[:-1])
                 break
         if self._answers and place <= self._answers[-1]["place"]:
             raise QuorumError("a request for an earlier round", code="an_earlier_round")
@@ -118,7 +119,7 @@ class Node:
             "body": self._blobs.put(tensors),
             "private": private_record(self._engine.private),
             "server": self._blobs.put(self._server),
-            "before": self._blobs.put(self._engine.began_with(self._name, request.round)),
+            "before": self._engine.began_with(self._name, request.round),
         }
         recent = [one for one in self._answers if one["place"][0] > request.round - SAVED_ROUNDS]
         answers = [*recent, entry]
@@ -129,9 +130,10 @@ class Node:
         return reply, tensors
 
     def _compute(self, request: Request, body: bytes) -> tuple[Json, Adapter]:
-        adapter, memory = deserialize(body)
+        sent = deserialize(body)
+        adapter = sent.adapter
         if request.kind == "train":
-            return self._train(Sent(adapter, memory), request.round)
+            return self._train(sent, request.round)
         if request.kind == "finish":
             return {"scores": dict(self._finish(request.round, adapter, self._engine.private))}, {}
         if request.kind == "join":
@@ -139,8 +141,8 @@ class Node:
             self._server = adapter
             return {}, {}
         # To a node that scored the round before, the server's adapter at the start of this one is not sent again.
-        began = memory or self._server
-        if digest(serialize(began, {})) != request.began:
+        began = sent.memory or self._server
+        if digest(serialize(Sent(began))) != request.began:
             raise QuorumError("another server's model was scored before", code="another_server")
         unknown = [self._name] if request.unknown else []
         losses = self._engine.score([self._name], adapter, began, request.round, unknown)[self._name]
@@ -148,13 +150,13 @@ class Node:
         return asdict(losses), {}
 
     def _train(self, sent: Sent, number: int) -> tuple[Json, Adapter]:
-        self._engine.submit(self._name, sent, number)
+        self._engine.submit(Assignment(self._name, sent, number))
         (arrival,) = self._engine.arrivals()
-        report, update = arrival.report, arrival.update
-        if why := undeclared(report.figures, self._algorithm.declared):
+        trace, update = arrival.trace, arrival.update
+        if why := undeclared(trace.figures, self._algorithm.declared):
             raise QuorumError(f"{why}, so no answer leaves; see `Algorithm.declared`", code="undeclared")
-        reply = {"examples": update.examples, "steps": update.steps, "seconds": report.seconds, "loss": report.loss}
-        return reply | {"figures": dict(report.figures)}, merged_records(update.adapter, update.memory)
+        reply = {"examples": update.examples, "steps": update.steps, "seconds": trace.seconds, "loss": trace.loss}
+        return reply | {"figures": dict(trace.figures)}, tensors_of(update)
 
     def _begin(self, job: str) -> None:
         """Continue a job after its last answer, or begin it if it is new."""
@@ -162,12 +164,10 @@ class Node:
         self._blobs = Blobs(self._folder)
         self._restore()
 
-    def _restore(self) -> None:
-        text = self._blobs.state()
-        self._restore_after(json.loads(text)["answers"] if text else [])
-
-    def _restore_after(self, answers: list[Json]) -> None:
-        """Restore the state after the last of these answers, or the initial state if there are none."""
+    def _restore(self, answers: list[Json] | None = None) -> None:
+        """Restore the state after the last of these answers, or of the saved ones; without any, the initial state."""
+        if answers is None:
+            answers = json.loads(self._blobs.state() or '{"answers": []}')["answers"]
         self._answers = answers
         if last := answers[-1] if answers else None:
             private, self._server = private_from(last["private"], self._blobs), self._blobs.get(last["server"])
@@ -177,4 +177,4 @@ class Node:
         clients = {self._name: self._data}
         self._engine = InProcess(self._algorithm, clients, clients, private, seed=self._seed, job=self._job)
         if last and last["place"][1] == ORDER["train"]:
-            self._engine.remember(self._name, ClientState(self._blobs.get(last["before"])), last["place"][0])
+            self._engine.before[self._name] = last["place"][0], last["before"]

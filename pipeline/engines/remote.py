@@ -15,8 +15,8 @@ from typing import NamedTuple, Protocol
 
 from pipeline.engines.messages import ERRORS, Facts, Reply, Request, RequestKind, digest, implausible, parsed
 from pipeline.errors import QuorumError
-from pipeline.federated.algorithm import Sent, Update
-from pipeline.federated.engine import Arrival, Failure, Losses, Report
+from pipeline.federated.algorithm import Sent, Trace, Update
+from pipeline.federated.engine import Arrival, Assignment, Failure, Losses
 from pipeline.federated.tolerance import Tolerance
 from pipeline.federated.wire import deserialize, serialize
 from pipeline.model.adapter import Adapter
@@ -77,8 +77,8 @@ class Remote:
     """An `Engine` whose clients are nodes on other machines; `facts` are theirs, by name."""
 
     def __init__(self, link: Link, facts: Mapping[str, Facts], rules: Tolerance, *, job: str) -> None:
-        self._link, self._facts, self._rules, self._job = link, facts, rules, job
-        self.trainers: Sequence[str] = sorted(facts)
+        self._link, self._rules, self._job = link, rules, job
+        self.trainers: Mapping[str, int] = {name: round(own.weight * own.train) for name, own in sorted(facts.items())}
         self.scored: Mapping[str, str] = {name: name for name in self.trainers}
         self._open: dict[str, OpenRequest] = {}
         self._serialized: tuple[Sent, bytes] | None = None
@@ -86,19 +86,16 @@ class Remote:
         self._postponed = deque[Outcome]()
         self._failed_at: dict[tuple[str, RequestKind, int], float] = {}
 
-    def examples(self) -> int:
-        """The number of training examples of all clients, as they weigh in averages."""
-        return sum(round(own.weight * own.train) for own in self._facts.values())
-
     def join(self, name: str, adapter: Adapter, version: int) -> None:
-        body = serialize(adapter, {})
+        body = serialize(Sent(adapter))
         self.request_all([name], "join", version, body)
         self._scored_digest[name] = digest(body)
 
-    def submit(self, name: str, sent: Sent, version: int, at: float = 0.0) -> None:
+    def submit(self, assignment: Assignment) -> None:
+        sent = assignment.sent
         if self._serialized is None or self._serialized[0] is not sent:
-            self._serialized = sent, serialize(sent.adapter, sent.memory)
-        self._request(name, "train", version, self._serialized[1])
+            self._serialized = sent, serialize(sent)
+        self._request(assignment.name, "train", assignment.version, self._serialized[1])
 
     def arrivals(self) -> Iterator[Arrival | Failure]:
         while self._postponed or any(one.request.kind == "train" for one in self._open.values()):
@@ -108,11 +105,11 @@ class Remote:
         self, names: Sequence[str], server: Adapter | None, began: Adapter, version: int, unknown: Collection[str]
     ) -> Mapping[str, Losses]:
         assert server is not None, "a federation's server has a model"
-        before, alone = digest(serialize(began, {})), serialize(server, {})
+        before, alone = digest(serialize(Sent(began))), serialize(Sent(server))
         # A node knows `began` if it scored the round before; before the first round it is the initial adapter. The
         # other nodes are sent `began`, too.
         behind = {name for name in names if self._scored_digest.get(name, before if version == 1 else "") != before}
-        bodies = dict.fromkeys(names, alone) | (dict.fromkeys(behind, serialize(server, began)) if behind else {})
+        bodies = dict.fromkeys(names, alone) | (dict.fromkeys(behind, serialize(Sent(server, began))) if behind else {})
         lenient = self._rules.minimum is not None or self._rules.without_quorum == "skip"
         replies = self.request_all(names, "score", version, bodies, before, unknown, lenient=lenient)
         self._scored_digest.update(dict.fromkeys(replies, digest(alone)))
@@ -120,7 +117,7 @@ class Remote:
 
     def finish(self, server: Adapter, version: int) -> dict[str, Reply]:
         """End the training: nodes save their models and test them."""
-        return self.request_all(self.trainers, "finish", version, serialize(server, {}))
+        return self.request_all(list(self.trainers), "finish", version, serialize(Sent(server)))
 
     def request_all(
         self,
@@ -188,15 +185,16 @@ class Remote:
     def _next(self) -> Outcome:
         """The next outcome of a request, or an unrequested message."""
         while True:
-            deadlines = [one.until for one in self._open.values() if one.until is not None]
-            message = self._link.receive(max(0.0, min(deadlines) - time.monotonic()) if deadlines else None)
-            if message is None:
-                if late := self._late():
-                    return late
-            elif isinstance(message, Delivered):
+            deadlines = {nonce: one.until for nonce, one in self._open.items() if one.until is not None}
+            first = min(deadlines, key=lambda nonce: deadlines[nonce], default="")
+            message = self._link.receive(max(0.0, deadlines[first] - time.monotonic()) if first else None)
+            if isinstance(message, Delivered):
                 return self._outcome(message)
-            elif message.nonce in self._open:
+            if message is not None and message.nonce in self._open:
                 return self._failed(message.nonce, message.why)
+            if message is None and deadlines[first] <= time.monotonic():
+                self._link.forget(first)
+                return self._failed(first, f"did not answer within {self._rules.deadline:g} s")
 
     def _outcome(self, message: Delivered) -> Outcome:
         try:
@@ -207,20 +205,11 @@ class Remote:
         wanted = to and (to.name, to.request.kind, to.request.job, to.request.round)
         if to is None or wanted != (message.name, reply.kind, reply.job, reply.round):
             return Outcome(None, Failure(message.name, reply.round, UNREQUESTED, final=False))
-        why = ERRORS[reply.error] if reply.error is not None else implausible(reply, self._facts.get(to.name))
+        why = ERRORS[reply.error] if reply.error is not None else implausible(reply, self.trainers.get(to.name, 0))
         if why is not None:
             return self._failed(reply.nonce, why)
         del self._open[reply.nonce]
         return Outcome(to, (reply, message.body))
-
-    def _late(self) -> Outcome | None:
-        """The outcome of a request whose deadline has passed, if there is one."""
-        now = time.monotonic()
-        for nonce, one in self._open.items():
-            if one.until is not None and one.until <= now:
-                self._link.forget(nonce)
-                return self._failed(nonce, f"did not answer within {self._rules.deadline:g} s")
-        return None
 
     def _failed(self, nonce: str, why: str) -> Outcome:
         """Close a request without a good reply, and note when, for the pause before it is repeated."""
@@ -237,11 +226,13 @@ def _arrival(outcome: Outcome) -> Arrival | Failure:
     reply, body = answer
     assert to is not None, "a reply has a request"
     try:
-        adapter, memory = deserialize(body)
+        arrived = deserialize(body)
     except ValueError as error:
         return Failure(to.name, to.request.round, str(error))
-    report = Report(reply.loss, reply.steps, reply.seconds, reply.figures, len(to.body), len(body))
-    return Arrival(to.name, Update(adapter, reply.examples, reply.steps, memory), reply.round, report, job=reply.job)
+    trace = Trace(reply.loss, reply.steps, reply.seconds, reply.figures, {}, len(to.body), len(body))
+    return Arrival(
+        to.name, Update(arrived.adapter, reply.examples, reply.steps, arrived.memory), reply.round, trace, job=reply.job
+    )
 
 
 def handshake(link: Link, names: Sequence[str], job: str, own: Facts) -> dict[str, Facts]:
@@ -250,23 +241,20 @@ def handshake(link: Link, names: Sequence[str], job: str, own: Facts) -> dict[st
     Raises:
         QuorumError: a fact that results depend on differs; the message has its name and both values.
     """
-    remote = Remote(link, {}, Tolerance(), job=job)
     facts: dict[str, Facts] = {}
-    for name, reply in remote.request_all(names, "hello", 0, b"").items():
+    for name, reply in Remote(link, {}, Tolerance(), job=job).request_all(names, "hello", 0, b"").items():
         if reply.facts is None:
             raise QuorumError(f"{name}: sent no facts; both ends need one version")
         facts[name] = reply.facts
-        for fact in COMPARED:
-            ours, theirs = getattr(own, fact), getattr(reply.facts, fact)
-            if ours != theirs:
-                both = _both(theirs, ours)
-                raise QuorumError(f"{name}: {fact}: {both}; use the same on both ends, then restart its node")
+        theirs, ours = _compared(reply.facts), _compared(own)
+        if differing := [fact for fact in theirs | ours if theirs.get(fact) != ours.get(fact)]:
+            fact = differing[0]
+            both = f"{theirs.get(fact, 'missing')} there, {ours.get(fact, 'missing')} here"
+            raise QuorumError(f"{name}: {fact} {both}; use the same on both ends, then restart its node")
     return facts
 
 
-def _both(theirs: object, ours: object) -> str:
-    """Both values of a fact; of two tables, the first row that differs."""
-    if isinstance(theirs, dict) and isinstance(ours, dict):
-        name = next(name for name in sorted({*theirs, *ours}) if theirs.get(name) != ours.get(name))
-        return f"{name} {theirs.get(name, 'missing')} there, {ours.get(name, 'missing')} here"
-    return f"{theirs} there, {ours} here"
+def _compared(facts: Facts) -> dict[str, object]:
+    """The facts in `COMPARED` as they are named in an error, each package by itself."""
+    values = {f"{fact}:": getattr(facts, fact) for fact in COMPARED if fact != "packages"}
+    return values | {f"packages: {name}": version for name, version in facts.packages.items()}

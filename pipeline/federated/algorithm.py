@@ -76,8 +76,9 @@ class Trace:
     Attributes:
         loss: the mean training loss, in the objective's units (nats per token).
         figures: means over all training items, by name; see `Algorithm.declared`.
-        masks: boolean (local epochs, items), by name, in the order of the client's examples. Masks never leave the
-            client.
+        masks: boolean (local epochs, items), by name, in the order of the client's examples. They never leave the
+            client: the engine stores them, and passes the trace on without them.
+        bytes_down: received from the server, like `bytes_up`, sent to it. The engine fills both in.
     """
 
     loss: float
@@ -85,6 +86,8 @@ class Trace:
     seconds: float
     figures: Figures = field(default_factory=dict)
     masks: Mapping[str, Tensor] = field(default_factory=dict)
+    bytes_down: int = 0
+    bytes_up: int = 0
 
 
 class Fit(NamedTuple):
@@ -181,28 +184,7 @@ class Algorithm:
         objective: what clients minimize. It declares the figures that their losses have.
         figures: the figures that the algorithm itself adds to a client's trace.
 
-    Two clients share one weight, w = 0. The first has one example and its optimum at 4; the second has three and its
-    optimum at 8. Local training goes halfway. One round of federated averaging gives (1 · 2 + 3 · 4) / 4 = 3.5:
-
-    >>> class Toy:
-    ...     def __init__(self, optimum, examples):
-    ...         self.optimum, self.examples = optimum, examples
-    ...     def fit(self, start, rng, objective=None, *, pull=None, moments=None):
-    ...         return Fit({"w": (start["w"] + self.optimum) / 2}, Trace(loss=0.0, steps=1, seconds=0.0), {})
-    >>> def client_update(sent, state, data, rng):
-    ...     fit = data.fit(sent.adapter, rng)
-    ...     return ClientState(fit.adapter), Update(fit.adapter, data.examples, fit.trace.steps), fit.trace
-    >>> def server_update(state, updates, context):
-    ...     return ServerState(weighted_average((update.adapter, update.examples) for update in updates))
-    >>> toy = Algorithm(client_update, server_update, evaluates="server")
-    >>> server = toy.init({"w": torch.tensor(0.0)}, 4)
-    >>> clients = {"A": Toy(4.0, 1), "B": Toy(8.0, 3)}
-    >>> answers = [
-    ...     toy.client_update(toy.shares(server), ClientState(server.adapter), data, Randomness(1, name, 1))
-    ...     for name, data in clients.items()
-    ... ]
-    >>> toy.server_update(server, [update for _, update, _ in answers], Context(seed=1, round=1)).adapter
-    {'w': tensor(3.5000)}
+    docs/methods.md runs a round of two clients by hand.
     """
 
     client_update: ClientUpdate
@@ -235,10 +217,12 @@ class WeightedMean:
     The mean of one adapter is that adapter, bit for bit. `weight` is Σ n_i so far.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, weighted: Iterable[tuple[Adapter, float]] = ()) -> None:
         self.weight = 0.0
         self._sums: dict[str, Tensor] = {}
         self._types: dict[str, torch.dtype] = {}
+        for adapter, weight in weighted:
+            self.add(adapter, weight)
 
     def add(self, adapter: Adapter, weight: float) -> None:
         self.weight += weight
@@ -259,11 +243,3 @@ class WeightedMean:
         if not self.weight:
             raise ValueError("a mean of no updates; note that updates can be read only once")
         return {name: (summed / self.weight).to(self._types[name]) for name, summed in self._sums.items()}
-
-
-def weighted_average(weighted: Iterable[tuple[Adapter, float]]) -> Adapter:
-    """The mean of adapters w_i with weights n_i; see `WeightedMean`."""
-    mean = WeightedMean()
-    for adapter, weight in weighted:
-        mean.add(adapter, weight)
-    return mean.value()

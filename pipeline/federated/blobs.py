@@ -16,11 +16,15 @@ from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import cached_property
 from pathlib import Path
+from typing import TypeVar
 
 from torch import Tensor
 
 from pipeline.errors import QuorumError
 from pipeline.model.adapter import pack, unpack
+from pipeline.workspace.record import Json
+
+T = TypeVar("T")
 
 FILE = "checkpoint.sqlite"
 RECENT = 4
@@ -28,14 +32,18 @@ RECENT = 4
 
 
 class Blobs:
-    """The blobs of one folder, which is created with the first of them.
+    """The blobs of one folder, which is created with the first of them; without a folder, they are in memory.
 
     Every method raises QuorumError if the file is damaged or cannot be read or written.
     """
 
-    def __init__(self, folder: Path) -> None:
-        self._path = folder / FILE
+    def __init__(self, folder: Path | None = None) -> None:
+        self._path = folder / FILE if folder else Path(":memory:")
         self._recent: deque[tuple[Mapping[str, Tensor], str]] = deque(maxlen=RECENT)
+
+    def __del__(self) -> None:
+        if (file := vars(self).get("_file")) is not None:
+            file.close()  # A connection refers to itself, so it would lock the file until garbage is collected.
 
     def put(self, tensors: Mapping[str, Tensor]) -> str:
         """Write tensors unless they exist already; returns their blob's name, which is empty for no tensors."""
@@ -50,6 +58,14 @@ class Blobs:
             self._file.execute("INSERT OR IGNORE INTO blobs VALUES (?, ?)", (name, content))
         self._recent.append((tensors, name))
         return name
+
+    def record(self, value: object) -> Json:
+        """A dataclass of numbers and dicts of tensors as a JSON object: a blob's name for each dict, which is put."""
+        return {key: self.put(own) if isinstance(own, Mapping) else own for key, own in vars(value).items()}
+
+    def value(self, kind: type[T], record: Json) -> T:
+        """The dataclass whose record this is."""
+        return kind(**{key: self.get(own) if isinstance(own, str) else own for key, own in record.items()})
 
     def get(self, name: str) -> dict[str, Tensor]:
         """Read a blob's tensors, by name; none for the empty name."""

@@ -4,7 +4,7 @@ class Distance(Callback):
     def begin(self, progress: Progress) -> None:
         self.first = progress.server.adapter
 
-    def after_round(self, progress: Progress) -> Figures:
+    def figures(self, progress: Progress) -> Figures:
         return {"distance": norm(change(progress.server.adapter, self.first))}
 """
 
@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import ClassVar
 
 from pipeline.federated.algorithm import Owner
 from pipeline.federated.checkpoint import save_progress
@@ -25,12 +24,7 @@ from pipeline.workspace.progress import say
 
 
 class Callback:
-    """What else happens in a training. The defaults do nothing.
-
-    `saves` says whether `after_round` saves the round. After such a callback, no other one may add figures.
-    """
-
-    saves: ClassVar[bool] = False
+    """What else happens in a training. The defaults do nothing."""
 
     def begin(self, progress: Progress) -> None:
         """Called once, before the first round that this process trains; a resumed training has progress by then."""
@@ -40,14 +34,16 @@ class Callback:
         del progress
         return False
 
-    def after_round(self, progress: Progress) -> Figures:
-        """Called with the progress after every round, which has the figures of the callbacks before this one.
+    def figures(self, progress: Progress) -> Figures:
+        """Figures to add to a round that has just ended: `NAME` for one of the round, `CLIENT/NAME` for a client's.
 
-        Returns:
-            Figures to add to the history and to MLflow: `NAME` for one of the round, `CLIENT/NAME` for one of a client.
+        The round has the figures of the callbacks before this one. All are in the history and in MLflow.
         """
         del progress
         return {}
+
+    def after_round(self, progress: Progress) -> None:
+        """Called after every round, with the figures of all callbacks."""
 
     def end(self, progress: Progress) -> None:
         """Called once, after the last round; not if the training fails."""
@@ -83,24 +79,21 @@ class SavingRounds(Callback):
     key: str
     private: Private
 
-    def after_round(self, progress: Progress) -> Figures:
+    def after_round(self, progress: Progress) -> None:
         for name, state in self.private.states.items():
             write_adapter(layout.round_adapter(self.key, progress.round, name), state.adapter)
         write_adapter(layout.round_adapter(self.key, progress.round, "server"), progress.server.adapter)
-        return {}
 
 
 @dataclass(frozen=True)
 class Checkpointing(Callback):
     """Save what the server and the clients of this process need to resume, under the key of the training."""
 
-    saves: ClassVar[bool] = True
     key: str
     private: Private
 
-    def after_round(self, progress: Progress) -> Figures:
+    def after_round(self, progress: Progress) -> None:
         save_progress(self.key, progress, self.private)
-        return {}
 
 
 @dataclass(frozen=True)
@@ -111,11 +104,10 @@ class Reporting(Callback):
     owner: Owner
     on_round: OnRound
 
-    def after_round(self, progress: Progress) -> Figures:
+    def after_round(self, progress: Progress) -> None:
         self.on_round(progress.last)
         brief = [f"{row.client} {_trained(row)}, validation {row.loss_of(self.owner):.3f}" for row in progress.last]
         say(f"{self.label}: round {progress.round}: " + "; ".join(brief))
-        return {}
 
 
 def _trained(row: Round) -> str:

@@ -13,8 +13,7 @@ from pathlib import Path
 from pipeline.federated.algorithm import ClientState, Sent, ServerState
 from pipeline.federated.blobs import Blobs
 from pipeline.federated.client_store import ClientStore
-from pipeline.federated.engine import Assignment
-from pipeline.federated.events import Event
+from pipeline.federated.engine import Assignment, Event
 from pipeline.federated.history import Round
 from pipeline.federated.state import Best, Private, Progress
 from pipeline.workspace.record import Json
@@ -22,21 +21,13 @@ from pipeline.workspace.record import Json
 
 def save_progress(key: str, progress: Progress, private: Private) -> None:
     """Save a finished round to the clients' blobs, and remove blobs that are no longer needed."""
-    put = private.blobs.put
-    pending = [[one.name, put(one.sent.adapter), put(one.sent.memory), one.version, one.at] for one in progress.pending]
-    state = {
-        "key": key,
-        "round": progress.round,
-        "server": [put(progress.server.adapter), put(progress.server.memory)],
-        "least": dict(progress.least),
-        "stale": progress.stale,
-        "history": [asdict(row) for row in progress.history],
-        "events": [asdict(event) for event in progress.events],
-        "pending": pending,
-        "clock": progress.clock,
-        "private": private_record(private),
-    }
-    private.blobs.commit(json.dumps(state), _blobs_of(state))
+    record = private.blobs.record
+    pending = [vars(one) | {"sent": record(one.sent)} for one in progress.pending]
+    tensors = {"server": record(progress.server), "pending": pending}
+    rows = {name: [asdict(row) for row in getattr(progress, name)] for name in ("history", "events")}
+    own = private_record(private)
+    state = json.dumps({"key": key, "progress": vars(progress) | rows | tensors, "private": own})
+    private.blobs.commit(state, blob_names([tensors, own]))
 
 
 def load_progress(folder: Path, key: str) -> tuple[Progress, Private] | None:
@@ -52,36 +43,25 @@ def load_progress(folder: Path, key: str) -> tuple[Progress, Private] | None:
         state = json.loads(text)
         if state["key"] != key:
             raise blobs.damaged("a checkpoint of another order")
-        for name in _blobs_of(state):
+        saved: Json = state["progress"]
+        for name in blob_names([saved["server"], saved["pending"], state["private"]]):
             blobs.read(name)
-        return _progress_from(state, blobs), private_from(state["private"], blobs)
+        parts = {
+            "server": blobs.value(ServerState, saved["server"]),
+            "history": tuple(Round(**row) for row in saved["history"]),
+            "events": tuple(Event(**event) for event in saved["events"]),
+            "pending": tuple(Assignment(**one | {"sent": blobs.value(Sent, one["sent"])}) for one in saved["pending"]),
+        }
+        return Progress(**saved | parts), private_from(state["private"], blobs)
     except (KeyError, TypeError, ValueError) as error:
         raise blobs.damaged(f"damaged checkpoint ({error!r})") from None
 
 
-def _progress_from(state: Json, blobs: Blobs) -> Progress:
-    get = blobs.get
-    adapter, memory = map(get, state["server"])
-    return Progress(
-        round=state["round"],
-        server=ServerState(adapter, memory),
-        least=state["least"],
-        stale=state["stale"],
-        history=tuple(Round(**row) for row in state["history"]),
-        events=tuple(Event(**event) for event in state["events"]),
-        pending=tuple(
-            Assignment(name, Sent(get(adapter), get(memory)), version, at)
-            for name, adapter, memory, version, at in state["pending"]
-        ),
-        clock=state["clock"],
-    )
-
-
 def private_record(private: Private) -> Json:
-    """What clients store as a JSON record; writes their tensors to blobs."""
+    """What clients store now, as a JSON record."""
     return {
-        "states": {name: private.states.record(name) for name in private.states},
-        "best": {owner: {name: best.record(name) for name in best} for owner, best in private.best.items()},
+        "states": dict(private.states.records),
+        "best": {owner: dict(best.records) for owner, best in private.best.items()},
         "masks": private.blobs.put(dict(private.masks)),
     }
 
@@ -90,10 +70,6 @@ def private_from(state: Json, blobs: Blobs) -> Private:
     """What clients store, from the record that `private_record` returned."""
     best = {owner: ClientStore(blobs, Best, records) for owner, records in state["best"].items()}
     return Private(blobs, ClientStore(blobs, ClientState, state["states"]), best, blobs.get(state["masks"]))
-
-
-def _blobs_of(state: Json) -> set[str]:
-    return blob_names([state["server"], state["pending"], state["private"]])
 
 
 def blob_names(records: object) -> set[str]:

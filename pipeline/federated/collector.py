@@ -10,9 +10,8 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from pipeline.federated.algorithm import Algorithm, Sent, Update
-from pipeline.federated.engine import Arrival, Assignment, Engine, Failure, Report
-from pipeline.federated.events import Event, EventKind
+from pipeline.federated.algorithm import Algorithm, Sent, Trace, Update
+from pipeline.federated.engine import Arrival, Assignment, Engine, Event, EventKind, Failure
 from pipeline.federated.inspection import refusal
 from pipeline.federated.tolerance import Tolerance
 
@@ -29,7 +28,7 @@ class UpdateCollector:
         sent: what the server sends to this round's clients.
         pending: client -> its outstanding assignment, of this round and, with a buffer, of earlier ones.
         clock: seconds since the training began.
-        reports: client -> its report, of the updates that counted.
+        traces: client -> its trace, of the updates that counted.
         events: what went wrong, and how the buffer was filled.
     """
 
@@ -41,7 +40,7 @@ class UpdateCollector:
     sent: Sent
     pending: dict[str, Assignment]
     clock: float
-    reports: dict[str, Report] = field(default_factory=dict)
+    traces: dict[str, Trace] = field(default_factory=dict)
     events: list[Event] = field(default_factory=list)
 
     def in_order(self, names: Sequence[str]) -> Iterator[Update]:
@@ -54,17 +53,17 @@ class UpdateCollector:
         turns = deque(names)
         needed = self.rules.minimum or len(names)
         for attempt in range(self.rules.repeats + 1):
-            self._assign([name for name in names if name not in self.reports], again=attempt > 0)
+            self._assign([name for name in names if name not in self.traces], again=attempt > 0)
             for arrival in self._good():
                 early[arrival.name] = arrival.update
                 while turns and turns[0] in early:
                     yield early.pop(turns.popleft())
-            if len(self.reports) >= needed:
+            if len(self.traces) >= needed:
                 break
         yield from (early.pop(name) for name in names if name in early)
         for name in names:
             self.pending.pop(name, None)
-        if (count := len(self.reports)) < needed:
+        if (count := len(self.traces)) < needed:
             raise TooFewUpdatesError(
                 f"{count} of {len(names)} clients answered well, and {needed} are needed{self._reasons()}"
             )
@@ -81,7 +80,7 @@ class UpdateCollector:
         """
         count = fruitless = 0
         while count < size:
-            self._assign(select({*self.pending, *self.reports}), again=fruitless > 0)
+            self._assign(select({*self.pending, *self.traces}), again=fruitless > 0)
             before = count
             for arrival in self._good():
                 count += 1
@@ -100,8 +99,7 @@ class UpdateCollector:
             if again:
                 self._log(name, "repeated", "is assigned again")
             self.pending[name] = Assignment(name, self.sent, self.round, self.clock)
-        for name in names:
-            self.engine.submit(name, self.sent, self.round, self.pending[name].at)
+            self.engine.submit(self.pending[name])
 
     def _good(self) -> Iterator[Arrival]:
         """The answers that count, until no assignment is outstanding."""
@@ -119,7 +117,7 @@ class UpdateCollector:
             if why is not None:
                 self._log(answer.name, "refused", why)
                 continue
-            self.reports[answer.name] = answer.report
+            self.traces[answer.name] = answer.trace
             yield answer
 
     def _log(self, name: str, kind: EventKind, why: str) -> None:

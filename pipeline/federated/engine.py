@@ -8,25 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Literal, Protocol
 
-from pipeline.federated.algorithm import Sent, Update
+from pipeline.federated.algorithm import Sent, Trace, Update
 from pipeline.model.adapter import Adapter
-
-
-@dataclass(frozen=True, slots=True)
-class Report:
-    """What a client reports of a round in addition to its update: its trace without masks, and bytes received and sent.
-
-    `loss` and `figures` are in the objective's units (nats per token); `seconds` is the duration of the training.
-    """
-
-    loss: float
-    steps: int
-    seconds: float
-    figures: Mapping[str, float]
-    bytes_down: int
-    bytes_up: int
 
 
 @dataclass(frozen=True)
@@ -41,7 +26,7 @@ class Assignment:
 
 @dataclass(frozen=True)
 class Arrival:
-    """A client's answer to an assignment: the update that it sends in a round (`version`), and its measurements.
+    """A client's answer to an assignment: the update that it sends in a round (`version`), and its trace without masks.
 
     `at` is in seconds since the training began, on the engine's clock; an engine without a clock repeats the
     assignment's time. `job` is the name of the training that the answer belongs to.
@@ -50,7 +35,7 @@ class Arrival:
     name: str
     update: Update
     version: int
-    report: Report
+    trace: Trace
     at: float = 0.0
     job: str = ""
 
@@ -81,12 +66,33 @@ class Losses:
     began: float | None = None
 
 
+EventKind = Literal["arrived", "missing", "refused", "repeated", "skipped"]
+
+
+@dataclass(frozen=True)
+class Event:
+    """A row of events.csv: what happened to a client's update, or to a round (`client` is empty), and why.
+
+    `at` is in seconds since the training began, on the engine's clock.
+    """
+
+    round: int
+    client: str
+    kind: EventKind
+    why: str
+    at: float = 0.0
+
+
+EVENT_COLUMNS = ("round", "client", "kind", "why", "at")
+"""The columns of events.csv."""
+
+
 class Engine(Protocol):
     """Runs clients, which it knows by their names in params.yaml."""
 
     @property
-    def trainers(self) -> Sequence[str]:
-        """The clients that train."""
+    def trainers(self) -> Mapping[str, int]:
+        """The clients that train -> their numbers of examples, as they weigh in averages."""
 
     @property
     def scored(self) -> Mapping[str, str]:
@@ -98,8 +104,8 @@ class Engine(Protocol):
     def join(self, name: str, adapter: Adapter, version: int) -> None:
         """Add a client in round `version`, with `adapter` as its own."""
 
-    def submit(self, name: str, sent: Sent, version: int, at: float = 0.0) -> None:
-        """Assign a client to train; see `Assignment`."""
+    def submit(self, assignment: Assignment) -> None:
+        """Let a client train."""
 
     def arrivals(self) -> Iterator[Arrival | Failure]:
         """The answers in the order in which they arrive, at least one per assignment; ends when none is outstanding.

@@ -1,4 +1,4 @@
-"""The language model's head and its loss, in chunks of positions.
+"""A backbone's head: the loss of every target token and its gradient, and other measures, in chunks of positions.
 
 Logits of a batch of 16 summaries over 49,152 words are 300 MB in fp32, and writing them takes as long as computing
 them. The head is frozen and the loss is a sum over positions, so a chunk's logits are freed as soon as the gradient in
@@ -8,17 +8,39 @@ its hidden states is known. One backward pass through the adapted layers then us
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import Protocol
 
 import torch
 from torch import Tensor
 
-from pipeline.federated.objectives.cross_entropy import cross_entropy
-from pipeline.federated.objectives.entropy import distribution
-from pipeline.federated.objectives.objective import ItemLosses, Objective
-from pipeline.model.backbone import Head
+from pipeline.federated.objectives.cross_entropy import Measure, cross_entropy
+from pipeline.federated.objectives.objective import Extras, ItemLosses, Objective
+from pipeline.model.adapter import Adapter, on_device
+from pipeline.model.backbone import Head, Prefix, targets_of
+from pipeline.model.entry import Entry
 
+BATCH = 16
+"""Examples per batch in `per_token`."""
+Load = Callable[[Sequence[str]], list[Prefix]]
+"""Keys of stored prefixes -> the prefixes, on the device that trains."""
 CHUNKS = {"cpu": 32, "cuda": 1024}
 """Positions per chunk: the fewest that a processor multiplies at full speed, and enough to keep a GPU busy."""
+
+
+class BackboneWithHead(Protocol):
+    """A backbone and its head, as training and losses need them."""
+
+    @property
+    def device(self) -> torch.device: ...
+
+    def target_hidden(self, prefixes: Sequence[Prefix], adapter: Mapping[str, Tensor]) -> Tensor:
+        """The final hidden states that predict the targets, of all examples in a row: (Σ T_i, width)."""
+
+    def head(self, hidden: Tensor, targets: Tensor | None = None, /) -> Tensor:
+        """See `Head`."""
+
+    def pieces(self, tokens: Sequence[int]) -> list[str]:
+        """Each token's surface text."""
 
 
 def backward_through_head(
@@ -27,7 +49,7 @@ def backward_through_head(
     targets: Tensor,
     objective: Objective,
     teacher: Tensor | None = None,
-    extras: Mapping[str, Tensor] | None = None,
+    extras: Extras | None = None,
 ) -> ItemLosses:
     """The loss of every position; adds the gradient of their mean to the leaves of the graph of `hidden`.
 
@@ -52,8 +74,8 @@ def backward_through_head(
         with torch.enable_grad():
             states = leaf[chunk].requires_grad_()
             logits = head(states, targets[chunk])
-        chunk_extras = {name: values[chunk] for name, values in (extras or {}).items()}
-        part = objective(logits.detach(), targets[chunk], teacher_logits, chunk_extras)
+        own = {name: values[chunk] for name, values in (extras or {}).items()}
+        part = objective(logits.detach(), targets[chunk], teacher_logits, own)
         (gradient[chunk],) = torch.autograd.grad(logits, states, part.gradient)
         parts.append(part)
     torch.autograd.backward(hidden, gradient.div_(count))
@@ -65,21 +87,36 @@ def backward_through_head(
     )
 
 
-def cross_entropy_through_head(head: Head, hidden: Tensor, targets: Tensor) -> Tensor:
-    """−ln q(y_t) of every position, without a gradient: (tokens, width), (tokens,) -> (tokens,)."""
-    return _in_chunks(cross_entropy, head, hidden, targets)
-
-
-def entropies_through_head(head: Head, hidden: Tensor, targets: Tensor) -> Tensor:
-    """Entropy, in nats, of the distribution at each position: (tokens, width), (tokens,) -> (tokens,)."""
-    return _in_chunks(lambda logits, _: distribution(logits)[1], head, hidden, targets)
-
-
 @torch.no_grad()
-def _in_chunks(measure: Callable[[Tensor, Tensor], Tensor], head: Head, hidden: Tensor, targets: Tensor) -> Tensor:
+def through_head(head: Head, hidden: Tensor, targets: Tensor, measure: Measure = cross_entropy) -> Tensor:
+    """A measure of every position, without a gradient: (tokens, width), (tokens,) -> (tokens,)."""
     size = CHUNKS[hidden.device.type]
     chunks = zip(torch.split(hidden, size), torch.split(targets, size), strict=True)
     return torch.cat([measure(head(states, wanted), wanted) for states, wanted in chunks])
+
+
+def per_token(
+    backbone: BackboneWithHead,
+    load: Load,
+    entries: Sequence[Entry],
+    adapter: Adapter,
+    measure: Measure = cross_entropy,
+) -> list[Tensor]:
+    """The loss of every target token in nats, or another measure: a tensor (T_i,) per example.
+
+    Examples of similar length share a batch.
+    """
+    results: dict[int, Tensor] = {}
+    adapter = on_device(adapter, backbone.device)
+    by_length = sorted(range(len(entries)), key=lambda i: entries[i].tokens)
+    for at in range(0, len(entries), BATCH):
+        chosen = by_length[at : at + BATCH]
+        prefixes = load([entries[i].key for i in chosen])
+        with torch.no_grad():
+            hidden = backbone.target_hidden(prefixes, adapter)
+        found = through_head(backbone.head, hidden, targets_of(prefixes), measure).cpu()
+        results |= dict(zip(chosen, torch.split(found, [entries[i].tokens for i in chosen]), strict=True))
+    return [results[i] for i in range(len(entries))]
 
 
 def _joined(parts: Sequence[Mapping[str, Tensor]]) -> dict[str, Tensor]:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from statistics import fmean
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from pydantic import TypeAdapter
 
 from pipeline.errors import QuorumError
 from pipeline.federated.figures import SERVER, Figures
@@ -67,9 +69,10 @@ class Round:
     @classmethod
     def of_row(cls, row: Mapping[str, str], seed: int) -> Round:
         """Parse a row of history.csv. An empty cell is None; a column that is not a field is a figure."""
-        cells = {name: parse(row[name]) for name, parse in _CELLS.items() if row.get(name, "") != ""}
-        figures = {name: float(cell) for name, cell in row.items() if name not in _NOT_FIGURES and cell}
-        return cls(seed=seed, figures=figures, **cells)
+        cells = {name: cell for name, cell in row.items() if cell != ""}
+        figures = {name: cell for name, cell in cells.items() if name not in _NOT_FIGURES}
+        known = {name: cells[name] for name in COLUMNS if name in cells}
+        return _ROUND.validate_python({**known, "seed": seed, "figures": figures})
 
     def to_row(self) -> Json:
         """A row of history.csv, without `seconds`, which differ from run to run."""
@@ -79,13 +82,8 @@ class Round:
 CLOCK = "simulated_seconds"
 """The figure of a simulation with a clock: when the round ended, in seconds since the training began."""
 
-_PARSERS: dict[str, Callable[[str], Any]] = {
-    "int": int, "str": str, "float | None": float, "bool": lambda cell: cell == "1",
-}  # fmt: skip
-"""The type of a field -> the parser of its cells."""
-_CELLS = {known.name: _PARSERS[str(known.type)] for known in fields(Round)[1:-2]}
-
-COLUMNS = tuple(_CELLS)
+_ROUND = TypeAdapter(Round)
+COLUMNS = tuple(known.name for known in fields(Round)[1:-2])
 """The columns of history.csv that every method has: all fields but `seed`, `seconds` and `figures`; figures follow."""
 _NOT_FIGURES = {"run", *(known.name for known in fields(Round))}
 

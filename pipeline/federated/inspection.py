@@ -30,7 +30,7 @@ def refusal(
         return None
     update, sent = arrival.update, assignment.sent
     return (
-        undeclared(arrival.report.figures, algorithm.declared)
+        undeclared(arrival.trace.figures, algorithm.declared)
         or _other_form(update.adapter, sent.adapter)
         or _other_form(update.memory, {name: like for name, like in sent.memory.items() if name in update.memory})
         or _not_finite({**update.adapter, **update.memory})

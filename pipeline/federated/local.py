@@ -14,13 +14,12 @@ from torch import Tensor
 from pipeline.clients.batches import batch_sizes, batches
 from pipeline.errors import QuorumError
 from pipeline.federated.algorithm import Fit, Pull, Trace
-from pipeline.federated.head import backward_through_head
+from pipeline.federated.head import BackboneWithHead, Load, backward_through_head, per_token
 from pipeline.federated.history import check_names
-from pipeline.federated.objectives.cross_entropy import CROSS_ENTROPY
+from pipeline.federated.objectives.cross_entropy import CROSS_ENTROPY, entropy
 from pipeline.federated.objectives.objective import ItemLosses, Objective
 from pipeline.federated.optimizer import LocalTraining, moments_of, optimizer_of, restore_moments, schedule_of
 from pipeline.federated.randomness import Randomness, batch_order
-from pipeline.federated.token_figures import BackboneWithHead, Load, token_cross_entropy, token_entropies
 from pipeline.model.adapter import Adapter, on_device
 from pipeline.model.backbone import Prefix, targets_of
 from pipeline.model.entry import Entry
@@ -65,22 +64,22 @@ class LocalClientData:
         Raises:
             QuorumError: the loss or its gradient is not finite.
         """
-        began = time.monotonic()
+        began, epochs, size = time.monotonic(), self._training.local_epochs, self._training.batch_size
         student = _trainable(start, self._device)
         objective = objective.begin(self)
         torch.manual_seed(rng.number("dropout"))
         optimizer = optimizer_of(student, self._training)
         restore_moments(optimizer, student, moments or {})
         # A window's states are as wide as the longest window of its batch, so another epoch cannot reuse them.
-        reuse = self._training.local_epochs > 1 and not getattr(self._backbone, "ragged", False)
+        reuse = epochs > 1 and not getattr(self._backbone, "ragged", False)
         adapter = None if objective.teacher is None else on_device(objective.teacher, self._device)
         teacher = _Teacher(adapter, self._backbone, self.train, cached=reuse)
-        steps = len(batch_sizes(len(self.train), self._training.batch_size)) * self._training.local_epochs
-        schedule = schedule_of(optimizer, self._training, steps)
-        record = _Record([0, *accumulate(entry.tokens for entry in self.train)], self._training.local_epochs)
-        for epoch in range(self._training.local_epochs):
-            for chosen in batches(batch_order(rng, epoch, len(self.train)), self._training.batch_size):
-                losses = self._backward(student, chosen, objective, teacher, rng, record.steps)
+        schedule = schedule_of(optimizer, self._training, len(batch_sizes(len(self.train), size)) * epochs)
+        record = _Record([0, *accumulate(entry.tokens for entry in self.train)], epochs)
+        for epoch in range(epochs):
+            for chosen in batches(batch_order(rng, epoch, len(self.train)), size):
+                extras = on_device(objective.extras(self, rng, record.steps, chosen), self._device)
+                losses = self._backward(student, chosen, objective, teacher, extras)
                 total = float(losses.loss.sum())
                 _check_finite("loss", total, rng, record.steps)
                 if pull is not None:
@@ -95,50 +94,43 @@ class LocalClientData:
         moments = {} if moments is None else moments_of(optimizer, student)
         return Fit({name: tensor.detach().cpu() for name, tensor in student.items()}, trace, moments)
 
+    def gradient(self, adapter: Adapter) -> Adapter:
+        """The gradient of the mean cross-entropy of all training tokens, with the memory of one batch."""
+        leaves, size = _trainable(adapter, self._device), self._training.batch_size
+        total = {name: torch.zeros_like(tensor) for name, tensor in leaves.items()}
+        tokens = sum(entry.tokens for entry in self.train)
+        for at in range(0, len(self.train), size):
+            losses = self._backward(leaves, range(len(self.train))[at : at + size], CROSS_ENTROPY)
+            for name, tensor in leaves.items():
+                if tensor.grad is not None:
+                    total[name] += len(losses.loss) / tokens * tensor.grad
+        return {name: tensor.cpu() for name, tensor in total.items()}
+
     def _backward(
         self,
         student: Adapter,
         chosen: Sequence[int],
         objective: Objective,
-        teacher: _Teacher,
-        rng: Randomness,
-        step: int,
+        teacher: _Teacher | None = None,
+        extras: Adapter | None = None,
     ) -> ItemLosses:
         """The losses of a batch; sets the gradient of their mean in the student's tensors."""
         prefixes = self._load([self.train[i].key for i in chosen])
-        hidden, at_teacher = self._backbone.target_hidden(prefixes, student), teacher.hidden(chosen, prefixes)
-        extras = on_device(objective.extras(self, rng, step, chosen), self._device)
+        hidden = self._backbone.target_hidden(prefixes, student)
+        at_teacher = None if teacher is None else teacher.hidden(chosen, prefixes)
         for tensor in student.values():
             tensor.grad = None
-        targets = targets_of(prefixes)
-        return backward_through_head(self._backbone.head, hidden, targets, objective, at_teacher, extras)
-
-    def gradient(self, adapter: Adapter) -> Adapter:
-        """The gradient of the mean cross-entropy of all training tokens, with the memory of one batch."""
-        leaves = _trainable(adapter, self._device)
-        total = {name: torch.zeros_like(tensor) for name, tensor in leaves.items()}
-        tokens = sum(entry.tokens for entry in self.train)
-        for at in range(0, len(self.train), self._training.batch_size):
-            entries = self.train[at : at + self._training.batch_size]
-            prefixes = self._load([entry.key for entry in entries])
-            hidden = self._backbone.target_hidden(prefixes, leaves)
-            backward_through_head(self._backbone.head, hidden, targets_of(prefixes), CROSS_ENTROPY)
-            share = sum(entry.tokens for entry in entries) / tokens
-            for name, tensor in leaves.items():
-                if tensor.grad is not None:
-                    total[name] += share * tensor.grad
-                tensor.grad = None
-        return {name: tensor.cpu() for name, tensor in total.items()}
+        return backward_through_head(self._backbone.head, hidden, targets_of(prefixes), objective, at_teacher, extras)
 
     def validation_loss(self, adapter: Adapter) -> float:
         """Mean cross-entropy a target token of the validation examples, in nats."""
-        losses = token_cross_entropy(self._backbone, self._load, self.val, adapter)
+        losses = per_token(self._backbone, self._load, self.val, adapter)
         return float(torch.cat(losses).double().mean())
 
     # -- for objectives; see `ClientExamples` -------------------------------------------------------------------------
 
     def entropies(self, adapter: Adapter) -> Tensor:
-        return torch.cat(token_entropies(self._backbone, self._load, self.train, adapter))
+        return torch.cat(per_token(self._backbone, self._load, self.train, adapter, entropy))
 
     def pieces(self, example: int) -> Sequence[str]:
         targets = self._load([self.train[example].key])[0]["targets"]

@@ -9,11 +9,10 @@ from dataclasses import dataclass, field, replace
 
 from pipeline.errors import QuorumError
 from pipeline.federated.aggregate import aggregate
-from pipeline.federated.algorithm import Algorithm, Context, Owner, ServerState
+from pipeline.federated.algorithm import Algorithm, Context, Owner, ServerState, Trace
 from pipeline.federated.callbacks import Callback
 from pipeline.federated.collector import TooFewUpdatesError, UpdateCollector
-from pipeline.federated.engine import Engine, Losses, Report
-from pipeline.federated.events import Event
+from pipeline.federated.engine import Engine, Event
 from pipeline.federated.figures import Figures
 from pipeline.federated.history import CLOCK, Round
 from pipeline.federated.state import Progress
@@ -51,9 +50,9 @@ def select_clients(names: Sequence[str], count: int | None, seed: int, number: i
     return [name for name in names if name in chosen]
 
 
-def initial_progress(algorithm: Algorithm, initial: Adapter, examples: int) -> Progress:
-    """The progress before the first round: all begin with `initial`; `examples` are of all clients together."""
-    return Progress(round=0, server=algorithm.init(initial, examples))
+def initial_progress(algorithm: Algorithm, initial: Adapter, engine: Engine) -> Progress:
+    """The progress before the first round: all clients of the engine begin with `initial`."""
+    return Progress(round=0, server=algorithm.init(initial, sum(engine.trainers.values())))
 
 
 def run_rounds(
@@ -75,52 +74,31 @@ def run_rounds(
         job: the training's name; updates of another training are refused.
 
     Raises:
-        QuorumError: a round has too few good updates, and the rules do not allow to skip it; or a callback adds figures
-            to a round that another one has saved.
+        QuorumError: a round has too few good updates, and the rules do not allow to skip it.
     """
     for callback in callbacks:
         callback.begin(progress)
     for one in progress.pending:
-        engine.submit(one.name, one.sent, one.version, one.at)
+        engine.submit(one)
     while not any(callback.is_over(progress) for callback in callbacks):
-        progress = _one_round(algorithm, engine, progress, participation, seed, rules, job)
-        progress = _with_callbacks_figures(progress, callbacks)
+        number, pending = progress.round + 1, {one.name: one for one in progress.pending}
+        for name in participation.joining(engine.trainers, number):
+            engine.join(name, progress.server.adapter, number)
+        sent = algorithm.shares(progress.server)
+        answers = UpdateCollector(engine, algorithm, rules, job, number, sent, pending, progress.clock)
+        progress = _one_round(answers, progress, participation, seed)
+        for callback in callbacks:
+            progress = progress.with_figures(callback.figures(progress))
+        for callback in callbacks:
+            callback.after_round(progress)
     for callback in callbacks:
         callback.end(progress)
     return progress
 
 
-def _with_callbacks_figures(progress: Progress, callbacks: Sequence[Callback]) -> Progress:
-    """Call all callbacks after a round; the progress with their figures, of which each one sees those before it."""
-    saved = False
-    for callback in callbacks:
-        figures = callback.after_round(progress)
-        if figures and saved:
-            raise QuorumError(
-                f"callbacks: {type(callback).__name__} adds figures to a round that is already saved; put it before "
-                "the callback that saves rounds"
-            )
-        progress = progress.with_figures(figures)
-        saved = saved or callback.saves
-    return progress
-
-
-def _one_round(
-    algorithm: Algorithm,
-    engine: Engine,
-    progress: Progress,
-    participation: Participation,
-    seed: int,
-    rules: Tolerance,
-    job: str,
-) -> Progress:
-    number, began = progress.round + 1, progress.server.adapter
-    for name in participation.joining(engine.trainers, number):
-        engine.join(name, began, number)
-    pending = {one.name: one for one in progress.pending}
-    answers = UpdateCollector(
-        engine, algorithm, rules, job, number, algorithm.shares(progress.server), pending, progress.clock
-    )
+def _one_round(answers: UpdateCollector, progress: Progress, participation: Participation, seed: int) -> Progress:
+    """Train and score the clients of a round; the progress after it, without figures of callbacks."""
+    algorithm, engine, number = answers.algorithm, answers.engine, answers.round
     server, figures = _renewed(answers, progress.server, participation, seed)
     # Clients that still train for a buffer are not scored: the round would have to wait for them.
     present = [
@@ -129,14 +107,19 @@ def _one_round(
     known = {row.client: row.server_validation_loss for row in progress.last}
     # What was sent is the last round's server, whose loss the client's last row has if it was scored then.
     unknown = [name for name in present if algorithm.communicates and known.get(name) is None]
-    losses = engine.score(present, server.adapter if algorithm.communicates else None, began, number, unknown)
+    losses = engine.score(
+        present, server.adapter if algorithm.communicates else None, progress.server.adapter, number, unknown
+    )
     rows = []
-    for name in (name for name in present if name in losses):
+    for name, own in ((name, losses[name]) for name in present if name in losses):
         trainer = engine.scored[name]
-        report = answers.reports.get(trainer) if trainer in engine.trainers else _combined(answers.reports.values())
-        sent_loss = losses[name].began if name in unknown else known.get(name)
-        row = _row(seed, number, name, losses[name], sent_loss, answers.clock)
-        rows.append(row if report is None else _with_training(row, report))
+        trace = answers.traces.get(trainer) if trainer in engine.trainers else _combined(answers.traces.values())
+        sent = own.began if name in unknown else known.get(name)
+        row = Round(seed, number, name, figures={CLOCK: answers.clock} if answers.clock else {})
+        row = replace(
+            row, local_validation_loss=own.local, server_validation_loss=own.server, sent_validation_loss=sent
+        )
+        rows.append(row if trace is None else _with_training(row, trace))
     least, stale = _improved(progress, rows, algorithm)
     after = Progress(
         number,
@@ -149,19 +132,6 @@ def _one_round(
         clock=answers.clock,
     )
     return after.with_figures(figures)
-
-
-def _row(seed: int, number: int, name: str, losses: Losses, sent_loss: float | None, clock: float) -> Round:
-    """A client's row of a round, without its training."""
-    return Round(
-        seed,
-        number,
-        name,
-        local_validation_loss=losses.local,
-        server_validation_loss=losses.server,
-        sent_validation_loss=sent_loss,
-        figures={CLOCK: clock} if clock else {},
-    )
 
 
 def _renewed(
@@ -192,29 +162,26 @@ def _renewed(
         return server, {}
 
 
-def _combined(reports: Collection[Report]) -> Report | None:
-    """All clients' reports of a round as one: means over optimizer steps, and sums of steps, seconds and bytes."""
-    steps = sum(report.steps for report in reports)
+def _combined(traces: Collection[Trace]) -> Trace | None:
+    """All clients' traces of a round as one: means over optimizer steps, and sums of steps, seconds and bytes."""
+    steps = sum(trace.steps for trace in traces)
     if not steps:
         return None
-    figures = {
-        name: sum(report.steps * report.figures[name] for report in reports) / steps
-        for name in next(iter(reports)).figures
-    }
-    return Report(
-        sum(report.steps * report.loss for report in reports) / steps,
+    names = next(iter(traces)).figures
+    return Trace(
+        sum(trace.steps * trace.loss for trace in traces) / steps,
         steps,
-        sum(report.seconds for report in reports),
-        figures,
-        sum(report.bytes_down for report in reports),
-        sum(report.bytes_up for report in reports),
+        sum(trace.seconds for trace in traces),
+        {name: sum(trace.steps * trace.figures[name] for trace in traces) / steps for name in names},
+        bytes_down=sum(trace.bytes_down for trace in traces),
+        bytes_up=sum(trace.bytes_up for trace in traces),
     )
 
 
-def _with_training(row: Round, report: Report) -> Round:
-    """A client's row with what it reports of its training."""
-    counts = {name: getattr(report, name) for name in ("steps", "seconds", "bytes_down", "bytes_up")}
-    return replace(row, train_loss=report.loss, figures={**report.figures, **row.figures}, **counts)
+def _with_training(row: Round, trace: Trace) -> Round:
+    """A client's row with the trace of its training."""
+    counts = {name: getattr(trace, name) for name in ("steps", "seconds", "bytes_down", "bytes_up")}
+    return replace(row, train_loss=trace.loss, figures={**trace.figures, **row.figures}, **counts)
 
 
 def _improved(progress: Progress, rows: Sequence[Round], algorithm: Algorithm) -> tuple[dict[str, float], int]:

@@ -9,8 +9,7 @@ from pipeline.errors import QuorumError
 from pipeline.federated.algorithm import ClientState, Owner, ServerState
 from pipeline.federated.blobs import Blobs
 from pipeline.federated.client_store import ClientStore
-from pipeline.federated.engine import Assignment
-from pipeline.federated.events import Event
+from pipeline.federated.engine import Assignment, Event
 from pipeline.federated.figures import SERVER, Figures
 from pipeline.federated.history import Round, check_names
 from pipeline.federated.masks import Masks
@@ -86,10 +85,10 @@ class Best:
 
 @dataclass
 class Private:
-    """What the clients of one process store; tensors that are not in memory are in `blobs`.
+    """What the clients of one process store.
 
     Attributes:
-        blobs: the tensors on disk.
+        blobs: their tensors.
         states: training client -> its state.
         best: kind of model -> scored client -> its best round.
         masks: of the training clients.
@@ -110,9 +109,3 @@ class Private:
     def best_of(self, owner: Owner) -> ClientStore[Best]:
         """Scored client -> its best round by one kind of model."""
         return self.best.setdefault(owner, ClientStore(self.blobs, Best))
-
-    def least_losses(self, owner: Owner) -> dict[str, float]:
-        """Scored client -> the loss of its best round, without reading tensors from disk."""
-        best = self.best_of(owner)
-        records = {name: best.existing_record(name) for name in best}
-        return {name: best[name].loss if record is None else record["loss"] for name, record in records.items()}

@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import TypeVar
+
 from safetensors import SafetensorError
 
-from pipeline.federated.algorithm import Memory
+from pipeline.federated.algorithm import Sent, Update
 from pipeline.model.adapter import Adapter, pack, packed_size, unpack
 
 ADAPTER, MEMORY = "adapter/", "memory/"
 """Prefixes of the tensors' names on the wire."""
 DAMAGED = "is truncated or damaged"
+Message = TypeVar("Message", Sent, Update)
 
 
-def transmitted(adapter: Adapter, memory: Memory) -> tuple[Adapter, Memory, int]:
-    """Copies of adapter and memory as they arrive at the receiver, and their size in bytes on the wire.
+def transmitted(message: Message) -> tuple[Message, int]:
+    """A copy of a message as it arrives at the receiver, and its size in bytes on the wire.
 
     The wire is lossless, so nothing is serialized here: that took a tenth of a round for an encoder.
     """
-    return _copied(adapter), _copied(memory), packed_size(merged_records(adapter, memory))
+    copy = replace(message, adapter=_copied(message.adapter), memory=_copied(message.memory))
+    return copy, packed_size(tensors_of(message))
 
 
 def _copied(record: Adapter) -> Adapter:
@@ -25,19 +30,19 @@ def _copied(record: Adapter) -> Adapter:
     return {name: record[name].detach().cpu().clone() for name in sorted(record)}
 
 
-def serialize(adapter: Adapter, memory: Memory) -> bytes:
-    """Adapter and memory as one message in the safetensors format."""
-    return pack(merged_records(adapter, memory))
+def serialize(message: Sent | Update) -> bytes:
+    """A message's tensors in the safetensors format."""
+    return pack(tensors_of(message))
 
 
-def merged_records(adapter: Adapter, memory: Memory) -> Adapter:
+def tensors_of(message: Sent | Update) -> Adapter:
     """Adapter and memory in one dict, by their names on the wire."""
-    named = {ADAPTER + name: tensor for name, tensor in adapter.items()}
-    return named | {MEMORY + name: tensor for name, tensor in memory.items()}
+    named = {ADAPTER + name: tensor for name, tensor in message.adapter.items()}
+    return named | {MEMORY + name: tensor for name, tensor in message.memory.items()}
 
 
-def deserialize(content: bytes) -> tuple[Adapter, Memory]:
-    """Adapter and memory from a message of `serialize`.
+def deserialize(content: bytes) -> Sent:
+    """The tensors of a serialized message.
 
     Raises:
         ValueError: the message is damaged or truncated.
@@ -50,4 +55,4 @@ def deserialize(content: bytes) -> tuple[Adapter, Memory]:
         {name.removeprefix(record): tensor for name, tensor in arrived.items() if name.startswith(record)}
         for record in (ADAPTER, MEMORY)
     )
-    return adapter, memory
+    return Sent(adapter, memory)

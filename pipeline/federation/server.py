@@ -11,6 +11,7 @@ from pipeline.engines.messages import Facts
 from pipeline.engines.remote import Remote, handshake
 from pipeline.errors import QuorumError
 from pipeline.federated.algorithm import Algorithm
+from pipeline.federated.engine import Engine
 from pipeline.federated.history import columns_of, judged
 from pipeline.federated.state import Private
 from pipeline.federated.tolerance import STRICT
@@ -27,7 +28,7 @@ from pipeline.model.tensor_file import save_checksums
 from pipeline.plan.checks import read_params
 from pipeline.plan.learner import Training
 from pipeline.runs.learners import initial, model_of
-from pipeline.runs.training import Finished, Opened, train, write_events
+from pipeline.runs.training import Finished, Open, train, write_events
 from pipeline.stages import plan
 from pipeline.workspace import layout
 from pipeline.workspace.files import write_json
@@ -99,16 +100,14 @@ def train_over(link: SocketLink, site: ServerSite) -> Finished:
     return finished
 
 
-def _open(
-    link: SocketLink, facts: dict[str, Facts], training: Training, classes: tuple[str, ...], job: str
-) -> Callable[[Callable[[int], None], Algorithm, Private], Opened]:
+def _open(link: SocketLink, facts: dict[str, Facts], training: Training, classes: tuple[str, ...], job: str) -> Open:
     """The training's engine and its initial adapter, in the form that `train` expects."""
 
-    def open_(_advance: Callable[[int], None], _algorithm: Algorithm, _private: Private) -> Opened:
+    def open_(_advance: Callable[[int], None], _algorithm: Algorithm, _private: Private) -> tuple[Adapter, Engine]:
         remote = Remote(link, facts, training.tolerance or STRICT, job=job)
         model = model_of(training.learner)
         begins: Adapter = initial(training.learner, model, classes, training.seed)
-        return Opened(begins, remote, remote.examples())
+        return begins, remote
 
     return open_
 

@@ -13,10 +13,11 @@ from pipeline.corpora.example import Split
 from pipeline.evaluation.deciles import deciles
 from pipeline.evaluation.divergence import between_clients, topic_counts, word_counts
 from pipeline.evaluation.words import Tally, example_tallies, merge, pos_tables, shares_of
+from pipeline.federated.head import BackboneWithHead, Load, per_token
 from pipeline.federated.history import Round, best_rounds
 from pipeline.federated.masks import unpack_masks
+from pipeline.federated.objectives.cross_entropy import entropy
 from pipeline.federated.objectives.distillation import DISTILLED
-from pipeline.federated.token_figures import BackboneWithHead, Load, token_cross_entropy, token_entropies
 from pipeline.model.adapter import read_adapter
 from pipeline.model.backbone import Backbone
 from pipeline.model.encoder import Encoder
@@ -40,9 +41,9 @@ def deciles_of(row: RunRow) -> dict[str, list[dict[str, float]]]:
     found, (seen, load) = {}, _reading(row)
     for client, entries in _entries(row, "val").items():
         student, teacher = (read_adapter(layout.adapter(row.id, client, which)) for which in ("before", "teacher"))
-        losses = [torch.cat(token_cross_entropy(seen, load, entries, a)) for a in (teacher, student)]
-        entropy = torch.cat(token_entropies(seen, load, entries, teacher))
-        found[client] = [asdict(group) for group in deciles(entropy, -losses[0], -losses[1])]
+        losses = [torch.cat(per_token(seen, load, entries, a)) for a in (teacher, student)]
+        entropies = torch.cat(per_token(seen, load, entries, teacher, entropy))
+        found[client] = [asdict(group) for group in deciles(entropies, -losses[0], -losses[1])]
     return found
 
 
@@ -52,7 +53,7 @@ def crossed_of(row: RunRow) -> dict[str, dict[str, float]]:
     adapters = {trained: read_adapter(layout.adapter(row.id, trained)) for trained in tests}
     return {
         trained: {
-            tested: float(torch.cat(token_cross_entropy(seen, load, entries, adapter)).mean())
+            tested: float(torch.cat(per_token(seen, load, entries, adapter)).mean())
             for tested, entries in tests.items()
         }
         for trained, adapter in adapters.items()

@@ -11,10 +11,10 @@ from pipeline.engines.in_process import InProcess
 from pipeline.errors import QuorumError
 from pipeline.federated.algorithm import Algorithm, ClientState
 from pipeline.federated.engine import Engine
+from pipeline.federated.head import BackboneWithHead, Load
 from pipeline.federated.local import LocalClientData
 from pipeline.federated.optimizer import LocalTraining
 from pipeline.federated.state import Private
-from pipeline.federated.token_figures import BackboneWithHead, Load
 from pipeline.federated.tolerance import STRICT
 from pipeline.model.adapter import Adapter, init_adapter
 from pipeline.model.backbone import Backbone
@@ -31,7 +31,7 @@ from pipeline.model.store import PrefixStore
 from pipeline.model.uncached import UncachedBackbone, load_ids
 from pipeline.plan.learner import Learner, Reader, Training
 from pipeline.runs.index import Index
-from pipeline.runs.training import POOLED, Advance, Opened
+from pipeline.runs.training import POOLED, Advance
 from pipeline.tasks.encoded import EncoderWithHead
 from pipeline.tasks.task import load_task
 from pipeline.workspace import layout
@@ -131,14 +131,13 @@ def in_process(
     advance: Advance,
     algorithm: Algorithm,
     private: Private,
-) -> Opened:
+) -> tuple[Adapter, Engine]:
     """Open all clients in this process, with the training's simulated faults if it has any."""
     begins, trained, evaluated = clients_of(training, manifest, index, advance, pooled=algorithm.pooled)
     if not private.states and (algorithm.stateful or set(evaluated) & set(trained)):
         private.states.update({name: ClientState(begins) for name in trained})
-    owner = dict.fromkeys(evaluated, POOLED) if algorithm.pooled else {}
-    engine: Engine = InProcess(algorithm, trained, evaluated, private, seed=training.seed, trained_by=owner, job=key)
+    engine: Engine = InProcess(algorithm, trained, evaluated, private, seed=training.seed, job=key)
     if training.faults is not None:
         deadline = (training.tolerance or STRICT).deadline
         engine = Faulty(engine, training.faults, deadline, seed=training.seed, sends=algorithm.sends)
-    return Opened(begins, engine, sum(data.examples for data in trained.values()))
+    return begins, engine

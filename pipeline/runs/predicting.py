@@ -9,8 +9,8 @@ from pathlib import Path
 import torch
 
 from pipeline.corpora.hash_order import hash_order
-from pipeline.federated.objectives.cross_entropy import cross_entropy
-from pipeline.federated.token_figures import BATCH, BackboneWithHead, Load, token_cross_entropy, token_entropies
+from pipeline.federated.head import BATCH, BackboneWithHead, Load, per_token
+from pipeline.federated.objectives.cross_entropy import cross_entropy, entropy
 from pipeline.model.adapter import on_device, read_adapter
 from pipeline.model.backbone import Backbone
 from pipeline.model.encoder import Encoder
@@ -112,9 +112,9 @@ class Predictor:
             teacher, entries = read_adapter(path), [entry for who, entry in job.tests if who == client]
             chosen = hash_order([entry.id for entry in entries])[:LENS_EXAMPLES]
             for entry in (entry for entry in entries if entry.id in chosen):
-                (entropy,) = token_entropies(self.model, load, [entry], teacher)
+                (entropies,) = per_token(self.model, load, [entry], teacher, entropy)
                 pieces = self.model.pieces(load([entry.key])[0]["targets"].tolist())
-                rows.append({"client": client, "id": entry.id, "pieces": pieces, "entropy": entropy.tolist()})
+                rows.append({"client": client, "id": entry.id, "pieces": pieces, "entropy": entropies.tolist()})
         return rows
 
     def _seen(self, job: Job) -> tuple[BackboneWithHead, Load]:
@@ -128,7 +128,7 @@ class Predictor:
         """Losses by example; a model that is repeated on one test set is evaluated once."""
         key = (digest_of_tensors(file), *(entry.key for entry in entries))
         if key not in self.known:
-            self.known[key] = token_cross_entropy(seen, load, entries, read_adapter(file))
+            self.known[key] = per_token(seen, load, entries, read_adapter(file))
         return dict(zip([entry.id for entry in entries], self.known[key], strict=True))
 
     @torch.no_grad()

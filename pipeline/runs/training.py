@@ -12,8 +12,7 @@ from pipeline.federated.algorithm import Algorithm
 from pipeline.federated.blobs import Blobs
 from pipeline.federated.callbacks import Checkpointing, Reporting, SavingRounds, Stopping
 from pipeline.federated.checkpoint import load_progress
-from pipeline.federated.engine import Engine
-from pipeline.federated.events import EVENT_COLUMNS
+from pipeline.federated.engine import EVENT_COLUMNS, Engine
 from pipeline.federated.history import OnRound
 from pipeline.federated.loop import Participation, initial_progress, run_rounds
 from pipeline.federated.state import Private, Progress
@@ -30,19 +29,10 @@ from pipeline.workspace.tables import write_table
 POOLED = "pooled"
 """The name of the only client of a method that pools all data."""
 
-
-class Opened(NamedTuple):
-    """The initial adapter, the engine that runs the clients, and their number of training examples."""
-
-    initial: Adapter
-    engine: Engine
-    examples: int
-
-
 Advance = Callable[[int], None]
 """Counts trained examples."""
-Open = Callable[[Advance, Algorithm, Private], Opened]
-"""(callback, the algorithm, this process's client states) -> the engine."""
+Open = Callable[[Advance, Algorithm, Private], tuple[Adapter, Engine]]
+"""(callback, the algorithm, this process's client states) -> the initial adapter and the engine."""
 
 
 class Finished(NamedTuple):
@@ -79,11 +69,11 @@ def train(order: Training, open_: Open, examples: int, key: str, run_id: str, on
         algorithm = bind(order)
         passes = (order.rounds - (progress.round if progress else 0)) * order.local_epochs * algorithm.passes
         with progress_bar(f"train {run_id}", passes * examples) as advance:
-            opened = open_(advance, algorithm, private)
+            initial, engine = open_(advance, algorithm, private)
             progress = run_rounds(
                 algorithm,
-                opened.engine,
-                progress or initial_progress(algorithm, opened.initial, opened.examples),
+                engine,
+                progress or initial_progress(algorithm, initial, engine),
                 Participation(order.clients_per_round, order.joins),
                 [
                     stopping,
@@ -103,7 +93,7 @@ def train_learner(
 ) -> Finished:
     """Train on the clients of a manifest in this process; see `train`."""
 
-    def open_(advance: Advance, algorithm: Algorithm, private: Private) -> Opened:
+    def open_(advance: Advance, algorithm: Algorithm, private: Private) -> tuple[Adapter, Engine]:
         from pipeline.runs.learners import in_process  # seconds, which a training that is finished saves
 
         return in_process(training, manifest, index, key, advance, algorithm, private)

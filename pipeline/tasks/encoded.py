@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class EncoderWithHead:
-    """The outputs of an encoder and a task's head; see `token_figures.BackboneWithHead`."""
+    """The outputs of an encoder and a task's head; see `head.BackboneWithHead`."""
 
     encoder: Encoder
     task: EncoderTask

@@ -16,7 +16,7 @@ from sites import INNER, NODES, ORGANISATIONS, PORT, SELECT, SERVER, outcome_of
 from workspaces import ROOT, Workspace
 
 from pipeline.federated.algorithm import Algorithm
-from pipeline.federated.events import Event
+from pipeline.federated.engine import Engine, Event
 from pipeline.federated.state import Private
 from pipeline.federation import site_commands
 from pipeline.federation.flower.commands import app_digest
@@ -24,11 +24,12 @@ from pipeline.federation.loopback import ORGANISATIONS as DOMAINS
 from pipeline.federation.loopback import exchange_keys, shared_params
 from pipeline.federation.node import open_node
 from pipeline.federation.site import SITE, NodeSite, read_site
+from pipeline.model.adapter import Adapter
 from pipeline.plan.orders import TrainOrder, read_order
 from pipeline.runs.export import export
 from pipeline.runs.index import read_index, read_manifest
 from pipeline.runs.learners import in_process
-from pipeline.runs.training import Opened, train
+from pipeline.runs.training import train
 from pipeline.stages import backbone, plan
 from pipeline.workspace import layout
 from pipeline.workspace.tracking import Store
@@ -103,9 +104,9 @@ class Simulation:
             training = order.at(1)
             assert training is not None
 
-            def open_(advance: Callable[[int], None], algorithm: Algorithm, private: Private) -> Opened:
-                opened = in_process(training, manifest, index, run, advance, algorithm, private)
-                return opened._replace(engine=Replayed(opened.engine, recorded))
+            def open_(advance: Callable[[int], None], algorithm: Algorithm, private: Private) -> tuple[Adapter, Engine]:
+                initial, engine = in_process(training, manifest, index, run, advance, algorithm, private)
+                return initial, Replayed(engine, recorded)
 
             finished = train(training, open_, 1, run, run_id, lambda rows: None)
             export(run_id, finished, order, manifest, index)

@@ -14,7 +14,7 @@ from prepared_sites import RUNS, Simulation
 from private_meetings import CANARY
 from sites import SELECT, Federation, Site
 
-from pipeline.federated.events import Event
+from pipeline.federated.engine import Event
 
 pytestmark = pytest.mark.timeout(400)
 BUFFERED = "fedbuff"

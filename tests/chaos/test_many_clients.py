@@ -20,7 +20,6 @@ from pipeline.federated.algorithms import fedavg, fedbuff, krum, median, normcli
 from pipeline.federated.blobs import Blobs
 from pipeline.federated.callbacks import Callback, Checkpointing, Stopping
 from pipeline.federated.faults import Faults
-from pipeline.federated.figures import Figures
 from pipeline.federated.local import LocalClientData
 from pipeline.federated.loop import Participation, initial_progress, run_rounds
 from pipeline.federated.optimizer import LocalTraining
@@ -47,7 +46,7 @@ ALGORITHMS: dict[str, Algorithm] = {
 
 
 class Vectors:
-    """Stored vectors under a linear head; see `token_figures.Hidden`."""
+    """Stored vectors under a linear head; see `head.BackboneWithHead`."""
 
     device = torch.device("cpu")
 
@@ -68,10 +67,9 @@ class Memory(Callback):
     def __init__(self) -> None:
         self.after: dict[int, int] = {}
 
-    def after_round(self, progress: Progress) -> Figures:
+    def after_round(self, progress: Progress) -> None:
         if progress.round in (SETTLED, ROUNDS):
             self.after[progress.round] = psutil.Process().memory_info().rss
-        return {}
 
 
 def run(algorithm: Algorithm, folder: Path, memory: Memory) -> Progress:
@@ -91,7 +89,7 @@ def run(algorithm: Algorithm, folder: Path, memory: Memory) -> Progress:
     inner = InProcess(algorithm, clients, {"server": data((), range(100))}, private, seed=1, job="key")
     engine = Faulty(inner, FAULTS, RULES.deadline, seed=1, sends=algorithm.sends)
     callbacks = [Stopping(ROUNDS, 10**6), Checkpointing("key", private), memory]
-    begun = initial_progress(algorithm, initial_linears({"head": (WIDTH, LABELS)}, 1), CLIENTS * TEXTS)
+    begun = initial_progress(algorithm, initial_linears({"head": (WIDTH, LABELS)}, 1), engine)
     who = Participation(clients_per_round=DRAWN)
     return run_rounds(algorithm, engine, begun, who, callbacks, seed=1, rules=RULES, job="key")
 

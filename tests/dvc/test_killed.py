@@ -56,7 +56,7 @@ def _rounds(checkpoints: Path) -> int:
     """How many are finished."""
     for folder in checkpoints.glob("*/"):
         with suppress(QuorumError):  # it is being written
-            return int(json.loads(Blobs(folder).state() or "{}").get("round", 0))
+            return int(json.loads(Blobs(folder).state() or "{}").get("progress", {}).get("round", 0))
     return 0
 
 

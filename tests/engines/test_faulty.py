@@ -15,7 +15,7 @@ from pipeline.errors import QuorumError
 from pipeline.federated.algorithm import Algorithm, ClientState, Sent
 from pipeline.federated.callbacks import Checkpointing, Stopping
 from pipeline.federated.checkpoint import load_progress
-from pipeline.federated.engine import Arrival, Failure
+from pipeline.federated.engine import Arrival, Assignment, Failure
 from pipeline.federated.faults import Faults, Poison
 from pipeline.federated.history import CLOCK
 from pipeline.federated.loop import Participation, initial_progress, run_rounds
@@ -44,7 +44,7 @@ def faulty(faults: Faults, deadline: float | None = 600.0, **optima: float) -> F
 def answers(made: Faulty, *names: str, version: int = 1) -> list[Arrival | Failure]:
     """The answers of these clients, or of all."""
     for name in names or MANY:
-        made.submit(name, Sent(one(0.0)), version)
+        made.submit(Assignment(name, Sent(one(0.0)), version))
     return list(made.arrivals())
 
 
@@ -58,34 +58,30 @@ def trained(
     inner = InProcess(algorithm, clients, clients, private, seed=1, job="key")
     made = Faulty(inner, faults, RULES.deadline, seed=1, sends=algorithm.sends)
     saving = [Checkpointing("key", private)] if folder else []
-    begun = done[0] if done else initial_progress(algorithm, one(0.0), 8)
+    begun = done[0] if done else initial_progress(algorithm, one(0.0), made)
     who = Participation(clients_per_round=selected)
     return run_rounds(algorithm, made, begun, who, [Stopping(rounds, 99), *saving], seed=1, rules=RULES, job="key")
 
 
-# -- the clock --------------------------------------------------------------------------------------------------------
-
-
 def test_clients_answer_in_the_order_of_their_durations() -> None:
-    found = answers(faulty(Faults(spread=0.5)))
-    times = [answer.at for answer in found]
-    assert {answer.name for answer in found} == set(MANY)
+    times = [answer.at for answer in answers(faulty(Faults(spread=0.5)))]
     assert times == sorted(set(times))
 
 
 @pytest.mark.parametrize(
-    ("stragglers", "durations"), [(0.0, {30.0}), (0.5, {30.0, 120.0})], ids=["no spread", "stragglers"]
+    ("stragglers", "deadline", "durations"),
+    [
+        (0.0, 600.0, {(30.0, True)}),
+        (0.5, 600.0, {(30.0, True), (120.0, True)}),
+        (0.5, 60.0, {(30.0, True), (60.0, False)}),
+    ],
+    ids=["no spread", "stragglers", "too late"],
 )
-def test_durations_by_hand(stragglers: float, durations: set[float]) -> None:
-    found = answers(faulty(Faults(spread=0.0, seconds=30.0, stragglers=stragglers, slowdown=4.0)))
-    assert {answer.at for answer in found} == durations
-
-
-def test_a_straggler_is_too_late_after_the_deadline() -> None:
-    found = answers(faulty(Faults(spread=0.0, seconds=30.0, stragglers=0.5), deadline=60.0))
-    late = [answer for answer in found if isinstance(answer, Failure)]
-    assert {(answer.what, answer.at) for answer in late} == {("is too late", 60.0)}
-    assert 0 < len(late) < 8
+def test_durations_by_hand(stragglers: float, deadline: float, durations: set[tuple[float, bool]]) -> None:
+    """(when an answer or its absence is noticed, whether it arrives)."""
+    faults = Faults(spread=0.0, seconds=30.0, stragglers=stragglers, slowdown=4.0)
+    found = answers(faulty(faults, deadline))
+    assert {(answer.at, isinstance(answer, Arrival)) for answer in found} == durations
 
 
 def test_a_round_takes_as_long_as_the_slowest_answer_or_the_deadline() -> None:
@@ -99,9 +95,6 @@ def test_a_buffer_does_not_wait_for_stragglers() -> None:
     """Half take 300 s: a round waits for them, a buffer of three does not."""
     slow = Faults(spread=0.0, seconds=30.0, stragglers=0.5, slowdown=10.0)
     assert trained(buffered(3), slow, 2).clock < trained(FEDAVG, slow, 2).clock
-
-
-# -- faults -----------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -19,13 +19,13 @@ from pipeline.engines.messages import Reply, Request
 from pipeline.engines.node import Node
 from pipeline.engines.remote import Delivered, Undelivered, handshake
 from pipeline.errors import QuorumError
-from pipeline.federated.algorithm import ClientResult
+from pipeline.federated.algorithm import ClientResult, Sent
 from pipeline.federated.figures import Bounds
 from pipeline.federated.tolerance import Tolerance
 from pipeline.federated.wire import serialize
 
 FEDAVG, SELECTIVE = ALGORITHMS["fedavg"], ALGORITHMS["fedselectkd, own"]
-BODY = serialize(INITIAL, {})
+BODY = serialize(Sent(INITIAL))
 
 
 @pytest.mark.parametrize("selected", [None, 2], ids=["all", "two of three"])
@@ -50,9 +50,6 @@ def test_a_buffer_takes_updates_of_nodes_as_they_arrive(make_client: Any, tmp_pa
     simulated = train(algorithm, three(make_client), 3, patience=99)
     progress = trained(algorithm, wire(algorithm, three(make_client), tmp_path))
     assert same(progress.server.adapter, simulated.progress.server.adapter)
-
-
-# -- faults on the way ------------------------------------------------------------------------------------------------
 
 
 def cut(answer: Delivered) -> list[Delivered | Undelivered]:
@@ -113,44 +110,34 @@ def test_silence_is_late_at_the_deadline(make_client: Any, tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize(
-    ("changes", "why"),
-    [({"examples": 1999}, "reports 1999 examples, and had 3"), ({"steps": 0}, "reports no optimizer steps")],
-)
-def test_numbers_that_no_honest_client_tells_are_refused(
-    make_client: Any, tmp_path: Path, changes: dict[str, Any], why: str
-) -> None:
-    made = wire(FEDAVG, three(make_client), tmp_path, lambda answer: forged(**changes)(answer)[:1])
-    (event,) = trained(FEDAVG, made, 1, rules=Tolerance(minimum=2)).events
-    assert (event.client, event.kind) == ("A", "missing")
-    assert event.why.startswith(why)
-
-
-@pytest.mark.parametrize(
-    ("name", "figures", "why"),
+    ("name", "changes", "kind", "why"),
     [
-        ("fedavg", {"tau": 7.0}, "reports 'tau', which is not a declared figure"),
-        ("fedkd", {"cross_entropy": 2.0, "round": 7.0}, "reports 'round', which is not a declared figure"),
-        ("fedkd", {"share_distilled": 1.5}, "reports share_distilled 1.5, which is not between 0 and 1"),
-        ("fedkd", {"share_distilled": 1.0, "tau": 9.0}, None),
+        ("fedavg", {"examples": 1999}, "missing", "reports 1999 examples, and had 3 when the training began"),
+        ("fedavg", {"steps": 0}, "missing", "reports no optimizer steps"),
+        ("fedavg", {"figures": {"tau": 7.0}}, "refused", "reports 'tau', which is not a declared figure"),
+        (
+            "fedkd",
+            {"figures": {"share_distilled": 1.5}},
+            "refused",
+            "reports share_distilled 1.5, which is not between 0 and 1",
+        ),
+        ("fedkd", {"figures": {"share_distilled": 1.0, "tau": 9.0}}, None, None),
     ],
 )
-def test_a_server_takes_the_figures_that_the_training_declares_and_no_others(
-    make_client: Any, tmp_path: Path, name: str, figures: dict[str, float], why: str | None
+def test_numbers_that_no_honest_client_sends_are_refused(
+    make_client: Any, tmp_path: Path, name: str, changes: dict[str, Any], kind: str | None, why: str | None
 ) -> None:
-    """Federated averaging declares none."""
+    """Also figures that the training does not declare; federated averaging declares none."""
     algorithm = ALGORITHMS[name]
-    made = wire(algorithm, three(make_client), tmp_path, lambda answer: forged(figures=figures)(answer)[:1])
+    made = wire(algorithm, three(make_client), tmp_path, lambda answer: forged(**changes)(answer)[:1])
     events = trained(algorithm, made, 1, rules=Tolerance(minimum=2)).events
-    assert [(event.client, event.kind, event.why) for event in events] == ([("A", "refused", why)] if why else [])
+    assert [(event.client, event.kind, event.why) for event in events] == ([("A", kind, why)] if kind else [])
 
 
 def test_a_reply_to_anything_but_a_training_has_no_figures(make_client: Any, tmp_path: Path) -> None:
     made = wire(SELECTIVE, three(make_client), tmp_path, forged(figures={"tau": 1.0}), after=6)
     with pytest.raises(QuorumError, match=r"^round 1, score: A reports figures, and trained nothing; "):
         trained(SELECTIVE, made, 1)
-
-
-# -- what a node refuses ----------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -177,7 +164,7 @@ def test_a_node_refuses_rounds_whose_answers_it_no_longer_has(node: Node) -> Non
 
 
 def test_a_node_refuses_another_job_another_content_and_another_server(node: Node) -> None:
-    other = serialize({name: tensor + 1 for name, tensor in INITIAL.items()}, {})
+    other = serialize(Sent({name: tensor + 1 for name, tensor in INITIAL.items()}))
     assert {replied(node, "train", 1, job=job).error for job in ("other", "other-abc")} == {"another_training"}
     assert replied(node, "train", 1).error is None
     assert replied(node, "train", 1, other).error == "another_content"
@@ -212,9 +199,6 @@ def test_what_a_node_cannot_save_it_has_not_done(node: Node, monkeypatch: pytest
 def test_facts_that_differ_are_named_with_both_values(node: Node, changes: dict[str, Any], difference: str) -> None:
     with pytest.raises(QuorumError, match=f"^A: {difference}; "):
         handshake(Wire({"A": node}), ["A"], JOB, FACTS.model_copy(update=changes))
-
-
-# -- what leaves an organisation --------------------------------------------------------------------------------------
 
 
 def test_what_travels_is_the_declared_list(make_client: Any, tmp_path: Path) -> None:

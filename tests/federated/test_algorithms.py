@@ -3,39 +3,17 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
 import torch
 from federations import build
-from halfway import number, one
+from halfway import Halfway, number, one
 from torch import Tensor
 
-from pipeline.federated.algorithm import (
-    Algorithm,
-    ClientState,
-    Context,
-    Fit,
-    Pull,
-    Sent,
-    ServerState,
-    ServerUpdate,
-    Trace,
-    Update,
-)  # fmt: skip
-from pipeline.federated.algorithms import (
-    fedavg,
-    fednova,
-    fedopt,
-    fedprox,
-    scaffold,
-    teachers,
-)
-from pipeline.federated.objectives.cross_entropy import CROSS_ENTROPY
-from pipeline.federated.objectives.objective import Objective
+from pipeline.federated.algorithm import Algorithm, ClientState, Context, Sent, ServerState, ServerUpdate, Update
+from pipeline.federated.algorithms import fedavg, fednova, fedopt, fedprox, fedselectkd, scaffold
 from pipeline.federated.randomness import Randomness
-from pipeline.model.adapter import Adapter
 
 RNG = Randomness(1, "client", 1)
 CONTEXT = Context(seed=1, round=1)
@@ -43,37 +21,6 @@ CONTEXT = Context(seed=1, round=1)
 
 def update(value: float, examples: int = 1, steps: int = 1, memory: dict[str, Tensor] | None = None) -> Update:
     return Update(one(value), examples, steps, memory or {})
-
-
-@dataclass
-class Known:
-    """A client whose training adds `moves` to its start, which is its loss; notes (start, teacher, first pull)."""
-
-    moves: float = 0.0
-    examples: int = 1
-    slope: float = 0.0
-    steps: int = 1
-    seconds: float = 0.0
-    trainings: list[tuple[float, float | None, float | None]] = field(default_factory=list)
-
-    def fit(
-        self,
-        start: Adapter,
-        rng: Randomness,
-        objective: Objective = CROSS_ENTROPY,
-        *,
-        pull: Pull | None = None,
-        moments: Adapter | None = None,
-    ) -> Fit:
-        del rng
-        pulled = None if pull is None else number(pull(start))
-        teacher = objective.teacher
-        self.trainings.append((number(start), None if teacher is None else number(teacher), pulled))
-        trace = Trace(loss=number(start), steps=self.steps, seconds=self.seconds)
-        return Fit(one(number(start) + self.moves), trace, {} if moments is None else {"m": torch.ones(1)})
-
-    def gradient(self, _adapter: Adapter) -> Adapter:
-        return one(self.slope)
 
 
 NOVA = fednova.server_update
@@ -96,24 +43,22 @@ def test_averages_by_hand(rule: ServerUpdate, updates: list[Update], expected: f
 
 
 @pytest.mark.parametrize(
-    ("optimizer", "v"), [("adam", 0.99e-6 + 0.01 * 9), ("yogi", 1e-6 + 0.01 * 9), ("adagrad", 1e-6 + 9)]
+    ("optimizer", "v", "expected"),
+    [
+        ("adam", None, 0.99e-6 + 0.01 * 9),
+        ("yogi", None, 1e-6 + 0.01 * 9),
+        ("adagrad", None, 1e-6 + 9),
+        ("adam", 16.0, 0.99 * 16 + 0.01 * 9),
+        ("yogi", 16.0, 16 - 0.01 * 9),
+    ],
 )
-def test_fedopt_takes_the_optimizers_step(optimizer: fedopt.ServerOptimizer, v: float) -> None:
-    """w = 1, clients 3 and 5: Δ = 3, m = 0.1 · 3, v from v₀ = ε² = 1e-6; w + η m / (√v + ε) with η = 0.1."""
+def test_fedopt_takes_the_optimizers_step(optimizer: fedopt.ServerOptimizer, v: float | None, expected: float) -> None:
+    """w = 1, clients 3 and 5: Δ = 3, m = 0.1 · 3, v from v₀ = ε² = 1e-6 or from 16; w + η m / (√v + ε) with η = 0.1."""
     hyper = fedopt.Hyperparameters(server_optimizer=optimizer, server_learning_rate=0.1)
-    after = fedopt.stepping(hyper)(ServerState(one(1.0)), [update(3.0), update(5.0)], CONTEXT)
-    assert number(after.adapter) == pytest.approx(1 + 0.1 * 0.3 / (math.sqrt(v) + 1e-3), rel=1e-6)
-    assert after.memory["v.w"].item() == pytest.approx(v, rel=1e-6)
-
-
-def test_yogi_lets_the_second_moment_fall_slowly() -> None:
-    """v = 9 and Δ² = 1: adam gives 0.99 · 9 + 0.01 = 8.92, yogi 9 − 0.01 · 1 · sign(9 − 1) = 8.99."""
-    state = ServerState(one(0.0), {"m.w": torch.zeros(1), "v.w": torch.tensor([9.0])})
-    found = {}
-    for name in ("adam", "yogi"):
-        hyper = fedopt.Hyperparameters(server_optimizer=name, server_learning_rate=0.1)
-        found[name] = fedopt.stepping(hyper)(state, [update(1.0)], CONTEXT).memory["v.w"].item()
-    assert found == {"adam": pytest.approx(8.92), "yogi": pytest.approx(8.99)}
+    state = ServerState(one(1.0), {} if v is None else {"v.w": torch.tensor([v])})
+    after = fedopt.stepping(hyper)(state, [update(3.0), update(5.0)], CONTEXT)
+    assert number(after.adapter) == pytest.approx(1 + 0.1 * 0.3 / (math.sqrt(expected) + 1e-3), rel=1e-6)
+    assert after.memory["v.w"].item() == pytest.approx(expected, rel=1e-6)
 
 
 def test_momentum_of_the_server_adds_up() -> None:
@@ -128,7 +73,7 @@ def test_momentum_of_the_server_adds_up() -> None:
 def test_fedprox_pulls_towards_the_server_where_it_starts() -> None:
     """∇ (μ/2)(w − 1)² at w = 3 with μ = 0.5 is 1; at the start it is 0."""
     assert number(fedprox.proximal(0.5, one(1.0))(one(3.0))) == 1.0
-    client = Known(moves=1.0)
+    client = Halfway()
     algorithm = build("AdaFedProx", mu=0.5)
     algorithm.client_update(Sent(one(7.0)), ClientState(one(3.0)), client, RNG)
     assert client.trainings == [(7.0, None, 0.0)]
@@ -138,7 +83,7 @@ def test_scaffold_moves_its_variate_by_the_share_that_took_part() -> None:
     """Two clients with one of four examples each send 4 and 8: c = (4 + 8) / 4 = 3. The first trains on with 3 − 4."""
     algorithm = build("SCAFFOLD")
     server = algorithm.init(one(0.0), 4)
-    clients = {"a": Known(slope=4.0), "b": Known(slope=8.0)}
+    clients = {"a": Halfway(slope=4.0), "b": Halfway(slope=8.0)}
     updates, states = [], {}
     for name, client in clients.items():
         states[name], sent, _ = algorithm.client_update(algorithm.shares(server), ClientState(one(0.0)), client, RNG)
@@ -157,14 +102,14 @@ def test_scaffold_weighs_its_variates_by_examples() -> None:
 
 
 def test_ditto_sends_one_adapter_and_stores_another() -> None:
-    """Shared 1, personal 5, both move by 1, μ = 0.5: sent 2, stored 6, the personal one pulled by 0.5 (5 − 1) = 2.
+    """Shared 1, personal 5, the optimum is 3, μ = 0.5: sent 2, stored 4, the personal one pulled by 0.5 (5 − 1) = 2.
 
     Two trainings of 3 steps and 1.5 s each; the loss is the personal one's, its start.
     """
-    client = Known(moves=1.0, steps=3, seconds=1.5)
+    client = Halfway(3.0, steps=3, seconds=1.5)
     algorithm = build("Ditto", mu=0.5)
     state, sent, trace = algorithm.client_update(Sent(one(1.0)), ClientState(one(5.0)), client, RNG)
-    assert (number(sent.adapter), number(state.adapter)) == (2.0, 6.0)
+    assert (number(sent.adapter), number(state.adapter)) == (2.0, 4.0)
     assert client.trainings == [(1.0, None, None), (5.0, None, 2.0)]
     assert (sent.steps, trace.steps, trace.seconds, trace.loss) == (6, 6, 3.0, 5.0)
     assert algorithm.passes == 2
@@ -177,15 +122,15 @@ def test_ditto_sends_one_adapter_and_stores_another() -> None:
 )
 def test_the_mean_of_the_others(own: float, share: float, expected: float) -> None:
     """2 with 1 example and 6 with 3: w = 5. Without others the teacher is the server."""
-    assert number(teachers.others_mean(one(5.0), one(own), share)) == pytest.approx(expected)
+    assert number(fedselectkd.others_mean(one(5.0), one(own), share)) == pytest.approx(expected)
 
 
-def teachers_of(algorithm: Algorithm, rounds: int = 2) -> list[float | None]:
-    """Which adapter taught the first of two clients, round by round; it moves by 1 a round, the other by 3."""
-    clients = {"a": Known(moves=1.0), "b": Known(moves=3.0)}
+def teachers_of(algorithm: Algorithm) -> list[float | None]:
+    """Which adapter taught the first of two clients, round by round."""
+    clients = {"a": Halfway(2.0), "b": Halfway(6.0)}
     server = algorithm.init(one(0.0), 2)
     states = {name: ClientState(one(0.0)) for name in clients}
-    for round_number in range(1, rounds + 1):
+    for round_number in (1, 2):
         updates = []
         for name, client in clients.items():
             rng = Randomness(1, name, round_number)
@@ -196,21 +141,23 @@ def teachers_of(algorithm: Algorithm, rounds: int = 2) -> list[float | None]:
 
 
 @pytest.mark.parametrize(
-    ("teacher", "expected"),
-    [("server", [0.0, 2.0]), ("initial", [0.0, 0.0]), ("own", [0.0, 1.0]), ("others", [0.0, 3.0])],
+    ("knobs", "expected"),
+    [
+        ({"teacher": "server"}, [0.0, 2.0]),
+        ({"teacher": "initial"}, [0.0, 0.0]),
+        ({"teacher": "own"}, [0.0, 1.0]),
+        ({"teacher": "others"}, [0.0, 3.0]),
+        ({"kd_from_round": 2}, [None, 2.0]),
+    ],
 )
-def test_every_teacher_is_the_named_adapter(teacher: str, expected: list[float]) -> None:
+def test_every_teacher_is_the_named_adapter(knobs: dict[str, Any], expected: list[float]) -> None:
     """After round 1 the clients have 1 and 3 and the server 2."""
-    assert teachers_of(build("AdaFedSelectKD", tau=5.0, weight=0.2, teacher=teacher)) == expected
-
-
-def test_distillation_can_start_in_a_later_round() -> None:
-    assert teachers_of(build("AdaFedSelectKD", tau=5.0, weight=0.2, kd_from_round=2)) == [None, 2.0]
+    assert teachers_of(build("AdaFedSelectKD", tau=5.0, weight=0.2, **knobs)) == expected
 
 
 @pytest.mark.parametrize(("state", "expected"), [("keep", {"m"}), ("fresh", set())])
 def test_moments_are_stored_only_if_requested(state: Any, expected: set[str]) -> None:
     selective = build("AdaFedSelectKD", tau=5.0, weight=0.2, client_optimizer_state=state)
     for algorithm in (build("AdaFedAvg", client_optimizer_state=state), selective):
-        after, _, _ = algorithm.client_update(Sent(one(0.0)), ClientState(one(0.0)), Known(), RNG)
+        after, _, _ = algorithm.client_update(Sent(one(0.0)), ClientState(one(0.0)), Halfway(), RNG)
         assert set(after.memory) == expected

@@ -8,19 +8,18 @@ from pathlib import Path
 
 import pytest
 import torch
-from federations import INITIAL, SINGLE, begin, train
+from federations import FEDAVG, SINGLE, begin
+from halfway import Halfway, engine, one
 
-from pipeline.errors import QuorumError
+from pipeline.engines.in_process import InProcess
 from pipeline.federated.algorithm import ClientState, ServerState
 from pipeline.federated.callbacks import Callback, Checkpointing, Reporting, SavingRounds, Stopping
 from pipeline.federated.checkpoint import load_progress
 from pipeline.federated.figures import Figures
 from pipeline.federated.history import Round
-from pipeline.federated.local import LocalClientData
-from pipeline.federated.loop import initial_progress
+from pipeline.federated.loop import Participation, initial_progress, run_rounds
 from pipeline.federated.state import Progress
 from pipeline.model.adapter import read_adapter
-from pipeline.runs.training import Finished
 from pipeline.workspace import layout
 
 
@@ -40,9 +39,8 @@ def after(number: int, stale: int = 0, history: Sequence[Round] = ()) -> Progres
         (10, 4, {"B": 12}, True),
     ],
 )
-def test_a_training_ends_after_10_rounds_or_3_without_improvement_if_all_have_joined(
-    number: int, stale: int, joins: Mapping[str, int], over: bool
-) -> None:
+def test_stopping(number: int, stale: int, joins: Mapping[str, int], over: bool) -> None:
+    """After 10 rounds, or after 3 without improvement if all have joined."""
     assert Stopping(rounds=10, patience=3, joins=joins).is_over(after(number, stale)) == over
 
 
@@ -60,70 +58,48 @@ class Noting(Callback):
     def begin(self, progress: Progress) -> None:
         self.calls.append((f"{self.name} begins", progress.round))
 
-    def after_round(self, progress: Progress) -> Figures:
+    def after_round(self, progress: Progress) -> None:
         self.calls.append((self.name, progress.round))
-        return {}
 
     def end(self, progress: Progress) -> None:
         self.calls.append((f"{self.name} ends", progress.round))
 
 
-def test_callbacks_are_called_before_the_first_round_after_every_round_and_at_the_end(
-    clients: dict[str, LocalClientData],
-) -> None:
-    """In their order. A training that continues after round 2 begins there."""
-    calls: list[tuple[str, int]] = []
-    begun = train(SINGLE, clients, rounds=2, callbacks=[Noting("one", calls), Noting("two", calls)])
-    assert calls == [
-        *(("one begins", 0), ("two begins", 0)),
-        *(("one", 1), ("two", 1), ("one", 2), ("two", 2)),
-        *(("one ends", 2), ("two ends", 2)),
-    ]
-    noting = Noting("one")
-    train(SINGLE, clients, rounds=3, callbacks=[noting], done=begun)
-    assert noting.calls == [("one begins", 2), ("one", 3), ("one ends", 3)]
-
-
 @pytest.mark.parametrize("last", [0, 2])
-def test_any_callback_ends_a_training_also_before_its_first_round(
-    clients: dict[str, LocalClientData], last: int
-) -> None:
-    class Default(Callback):
-        pass
-
-    noting = Noting("one", last=last)
-    assert train(SINGLE, clients, rounds=9, callbacks=[Default(), noting]).progress.round == last
-    assert noting.calls[-1] == ("one ends", last)
+def test_callbacks_are_called_in_their_order_until_one_ends_the_training(last: int) -> None:
+    calls: list[tuple[str, int]] = []
+    made = engine(FEDAVG, A=4.0)
+    callbacks = [Callback(), Noting("one", calls), Noting("two", calls, last)]
+    run_rounds(FEDAVG, made, initial_progress(FEDAVG, one(0.0), made), Participation(), callbacks, seed=1)
+    rounds = [(name, number) for number in range(1, last + 1) for name in ("one", "two")]
+    assert calls == [("one begins", 0), ("two begins", 0), *rounds, ("one ends", last), ("two ends", last)]
 
 
 class Counting(Callback):
     """Adds the number of the round, and of its figures so far; and 1.5 to client A."""
 
-    def after_round(self, progress: Progress) -> Figures:
-        return {"number": progress.round, "known": len(progress.last[0].figures), "Academic/own": 1.5}
+    def figures(self, progress: Progress) -> Figures:
+        return {"number": progress.round, "known": len(progress.last[0].figures), "A/own": 1.5}
 
 
 def test_figures_of_callbacks_are_in_the_history_and_in_its_checkpoint(
-    clients: dict[str, LocalClientData], tmp_path: Path
+    tmp_path: Path,
 ) -> None:
     """The second callback sees the three figures that the first one added; a row has the server's and its own."""
-    private = begin({name: ClientState(INITIAL) for name in clients}, tmp_path)
-    done = Finished(initial_progress(SINGLE, INITIAL, 1), private)
-    callbacks = [Counting(), Counting(), Checkpointing("key", private)]
-    progress = train(SINGLE, clients, 2, callbacks=callbacks, done=done).progress
+    private = begin({name: ClientState(one(0.0)) for name in "AB"}, tmp_path)
+    clients = {"A": Halfway(4.0), "B": Halfway(8.0)}
+    made = InProcess(SINGLE, clients, clients, private, seed=1)
+    begun, noting = initial_progress(SINGLE, one(0.0), made), Noting("one")
+    callbacks = [Checkpointing("key", private), Counting(), Stopping(2, 9), Counting()]
+    progress = run_rounds(SINGLE, made, begun, Participation(), callbacks, seed=1)
     rows = {(row.round, row.client): row.figures for row in progress.history}
-    assert rows[2, "Academic"] == {"server/number": 2.0, "server/known": 3.0, "own": 1.5}
-    assert rows[2, "Committee"] == {"server/number": 2.0, "server/known": 3.0}
+    assert rows[2, "A"] == {"server/number": 2.0, "server/known": 3.0, "own": 1.5}
+    assert rows[2, "B"] == {"server/number": 2.0, "server/known": 3.0}
     loaded = load_progress(tmp_path, "key")
     assert loaded is not None
     assert loaded[0].history == progress.history
-
-
-def test_no_figure_is_added_to_a_saved_round(clients: dict[str, LocalClientData], tmp_path: Path) -> None:
-    with pytest.raises(
-        QuorumError, match=r"^callbacks: Counting adds figures to a round that is already saved; put it"
-    ):
-        train(SINGLE, clients, checkpoints=tmp_path, callbacks=[Counting()])
+    run_rounds(SINGLE, made, loaded[0], Participation(), [Stopping(3, 9), noting], seed=1)
+    assert noting.calls == [("one begins", 2), ("one", 3), ("one ends", 3)]
 
 
 def test_every_round_is_saved_as_a_checkpoint_and_as_models(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

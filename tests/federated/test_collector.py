@@ -18,9 +18,8 @@ from halfway import engine, number, one, run
 from pipeline.engines.faulty import Faulty
 from pipeline.engines.in_process import InProcess
 from pipeline.errors import QuorumError
-from pipeline.federated.algorithm import Algorithm, Sent, Update
-from pipeline.federated.engine import Arrival, Assignment, Failure, Report
-from pipeline.federated.events import Event
+from pipeline.federated.algorithm import Algorithm, Sent, Trace, Update
+from pipeline.federated.engine import Arrival, Assignment, Failure
 from pipeline.federated.faults import Faults
 from pipeline.federated.inspection import refusal
 from pipeline.federated.state import Progress
@@ -28,7 +27,6 @@ from pipeline.federated.tolerance import STRICT, Tolerance
 from pipeline.model.adapter import Adapter
 
 Disturbance = Callable[[Arrival], list[Arrival | Failure]]
-OPTIMA = {"A": 4.0, "B": 80.0, "C": 12.0}
 
 
 class Disturbed(InProcess):
@@ -60,30 +58,47 @@ def of_another_round(arrival: Arrival) -> list[Arrival | Failure]:
 
 
 def trained(
-    rules: Tolerance = STRICT,
-    rounds: int = 1,
-    algorithm: Algorithm = FEDAVG,
-    optima: Mapping[str, float] = OPTIMA,
-    **plan: list[Disturbance],
+    rules: Tolerance = STRICT, rounds: int = 1, algorithm: Algorithm = FEDAVG, **plan: list[Disturbance]
 ) -> Progress:
-    made = engine(algorithm, Disturbed, **optima)
+    made = engine(algorithm, Disturbed, A=4.0, B=80.0, C=12.0)
     assert isinstance(made, Disturbed)
     made.plan = {name: deque(own) for name, own in plan.items()}
     return run(algorithm, made, rounds, rules)
 
 
-def server(progress: Progress) -> float:
-    return number(progress.server.adapter)
+@pytest.mark.parametrize(
+    ("rules", "plan", "expected", "events"),
+    [
+        (STRICT, {}, (2 + 40 + 6) / 3, []),
+        (Tolerance(minimum=2, repeats=5), {"B": [silent]}, (2 + 6) / 2, [("B", "missing", "never begins")]),
+        (STRICT, {"A": [twice]}, 16.0, [("A", "refused", "was not requested, or arrived before")]),
+        (Tolerance(minimum=2), {"B": [of_another_round]}, 4.0, [("B", "refused", "is late: of round 0")]),
+        (
+            Tolerance(without_quorum="skip"),
+            {"B": [silent]},
+            0.0,
+            [
+                ("B", "missing", "never begins"),
+                ("", "skipped", "2 of 3 clients answered well, and 3 are needed (B: never begins)"),
+            ],
+        ),
+    ],
+    ids=["all", "the minimum", "twice", "late", "skipped"],
+)
+def test_which_updates_a_round_counts(
+    rules: Tolerance, plan: dict[str, list[Disturbance]], expected: float, events: list[tuple[str, str, str]]
+) -> None:
+    progress = trained(rules, **plan)
+    assert number(progress.server.adapter) == expected
+    assert [(event.client, event.kind, event.why) for event in progress.events] == events
 
 
-def kinds(progress: Progress) -> list[tuple[int, str, str]]:
-    return [(event.round, event.client, event.kind) for event in progress.events]
-
-
-def test_a_round_with_all_updates_has_no_events() -> None:
-    """(2 + 40 + 6) / 3 = 16."""
-    progress = trained()
-    assert (server(progress), progress.events) == (16.0, ())
+def test_a_client_without_an_update_has_no_training_in_its_row_and_a_skipped_round_counts() -> None:
+    """The second round has all updates, from 0: 16."""
+    progress = trained(Tolerance(without_quorum="skip"), 2, B=[silent])
+    assert (progress.round, number(progress.server.adapter)) == (2, 16.0)
+    trainings = [(row.client, row.train_loss is None, row.steps) for row in progress.history[:3]]
+    assert trainings == [("A", False, 1), ("B", True, 0), ("C", False, 1)]
 
 
 @pytest.mark.parametrize("repeats", [0, 1])
@@ -93,21 +108,12 @@ def test_without_enough_updates_the_training_stops_after_all_repeats(repeats: in
         trained(Tolerance(repeats=repeats), B=[silent] * (repeats + 1))
 
 
-def test_the_minimum_completes_a_round_without_repeats() -> None:
-    """(2 + 6) / 2 = 4. The client without an update has no training in its row."""
-    progress = trained(Tolerance(minimum=2, repeats=5), B=[silent])
-    assert server(progress) == 4.0
-    assert progress.events == (Event(1, "B", "missing", "never begins"),)
-    trainings = [(row.client, row.train_loss is None, row.steps) for row in progress.history]
-    assert trainings == [("A", False, 1), ("B", True, 0), ("C", False, 1)]
-
-
 def test_a_repeated_assignment_has_the_bits_of_an_undisturbed_one_and_a_pause_leaves_no_trace() -> None:
     """A client's round is named by (seed, client, round). Without a clock, the engine pauses by itself."""
     disturbed, still = trained(Tolerance(repeats=2, pause=30.0), B=[with_nan, silent]), trained()
     assert same(disturbed.server.adapter, still.server.adapter)
     assert disturbed.history == still.history
-    assert kinds(disturbed) == [(1, "B", kind) for kind in ("refused", "repeated", "missing", "repeated")]
+    assert [event.kind for event in disturbed.events] == ["refused", "repeated", "missing", "repeated"]
 
 
 def test_a_pause_before_a_repeat_passes_on_the_simulated_clock() -> None:
@@ -117,36 +123,16 @@ def test_a_pause_before_a_repeat_passes_on_the_simulated_clock() -> None:
     assert run(FEDAVG, Faulty(engine(FEDAVG, A=4.0, B=80.0), faults, None, seed=1), 1, rules).clock == 150.0
 
 
-def test_a_skipped_round_leaves_the_servers_model_and_counts() -> None:
-    """The round after it gives 16."""
-    progress = trained(Tolerance(without_quorum="skip"), rounds=2, B=[silent])
-    assert (progress.round, server(progress)) == (2, 16.0)
-    assert kinds(progress) == [(1, "B", "missing"), (1, "", "skipped")]
-
-
 def test_a_missing_client_is_logged_even_if_the_server_reads_no_updates() -> None:
-    assert kinds(trained(Tolerance(minimum=1), algorithm=SINGLE, A=[silent])) == [(1, "A", "missing")]
-
-
-@pytest.mark.parametrize(
-    ("client", "disturbance", "expected", "why"),
-    [("A", twice, 16.0, "was not requested, or arrived before"), ("B", of_another_round, 4.0, "is late: of round 0")],
-)
-def test_an_answer_without_an_assignment_does_not_count(
-    client: str, disturbance: Disturbance, expected: float, why: str
-) -> None:
-    progress = trained(Tolerance(minimum=2), **{client: [disturbance]})
-    assert (server(progress), [event.why for event in progress.events]) == (expected, [why])
+    assert [event.kind for event in trained(Tolerance(minimum=1), 1, SINGLE, A=[silent]).events] == ["missing"]
 
 
 def test_what_is_bad_never_reaches_an_aggregate() -> None:
     """All 66 updates of B are bad, in three ways. The average is of A and C, who lead to (4 + 12) / 2 = 8."""
-    progress = trained(Tolerance(minimum=2), rounds=66, B=[with_nan, silent, of_another_round] * 22)
-    assert server(progress) == pytest.approx(8.0)
+    progress = trained(Tolerance(minimum=2), 66, B=[with_nan, silent, of_another_round] * 22)
+    assert number(progress.server.adapter) == pytest.approx(8.0)
     assert len(progress.events) == 66
 
-
-# -- what can be seen from an update alone ----------------------------------------------------------------------------
 
 W, B = torch.zeros(2, 3), torch.zeros(2)
 
@@ -170,6 +156,6 @@ W, B = torch.zeros(2, 3), torch.zeros(2)
 )
 def test_a_bad_answer_is_refused_by_name(adapter: Adapter, memory: Adapter, expected: str | None) -> None:
     """The client was sent w, b and, in its memory, c, of which it may send as much, or nothing."""
-    arrival = Arrival("A", Update(adapter, 1, 1, memory), 1, Report(0.0, 1, 0.0, {}, 0, 0))
+    arrival = Arrival("A", Update(adapter, 1, 1, memory), 1, Trace(0.0, 1, 0.0))
     assignment = Assignment("A", Sent({"w": W, "b": B}, {"c": B}), 1)
     assert refusal(arrival, assignment, "", FEDAVG, largest_change=4.0) == expected

@@ -12,26 +12,23 @@ q_l = (1/3, 1/3, 1/3). Then
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
 import torch
+from halfway import Halfway
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
 from benchmarks.eq8 import token_losses
 from pipeline.federated.algorithms.fedselectkd import Hyperparameters
-from pipeline.federated.head import backward_through_head, cross_entropy_through_head, entropies_through_head
-from pipeline.federated.objectives.cross_entropy import CROSS_ENTROPY, cross_entropy
+from pipeline.federated.head import backward_through_head, through_head
+from pipeline.federated.objectives.cross_entropy import CROSS_ENTROPY, cross_entropy, distribution, entropy
 from pipeline.federated.objectives.distillation import DISTILLED, Direction, Distillation
-from pipeline.federated.objectives.entropy import distribution
 from pipeline.federated.objectives.objective import ItemLosses
 from pipeline.federated.objectives.threshold import EVERY_TOKEN, Threshold
 from pipeline.federated.randomness import Randomness
-from pipeline.model.adapter import Adapter
 
 TEACHER = torch.tensor([[0.5, 0.25, 0.25]]).log()
 STUDENT = torch.zeros(1, 3)
@@ -89,10 +86,8 @@ def test_the_gradient_by_hand() -> None:
 
 
 def test_distillation_needs_a_teacher() -> None:
-    with pytest.raises(AssertionError, match="teacher"):
-        Distillation(EVERY_TOKEN, 0.2)(STUDENT, FIRST_WORD, None, {})
     with pytest.raises(ValueError, match="needs a teacher"):
-        Distillation(EVERY_TOKEN, 0.2).begin(KnownClient())
+        Distillation(EVERY_TOKEN, 0.2).begin(Halfway())
 
 
 @pytest.mark.parametrize("direction", ["forward", "reverse"])
@@ -100,13 +95,10 @@ def test_a_teacher_that_excludes_words_gives_a_finite_gradient_and_no_logits_cha
     excluding = torch.tensor([[0.0, -torch.inf, 0.0]])
     student, teacher = STUDENT.clone(), excluding.clone()
     found = distilled(student, teacher, direction=direction)
-    CROSS_ENTROPY(student, FIRST_WORD)
+    CROSS_ENTROPY(student, FIRST_WORD, None, {})
     assert torch.isfinite(torch.cat([found.loss, found.gradient[0]])).all()
     assert torch.equal(student, STUDENT)
     assert torch.equal(teacher, excluding)
-
-
-# -- against automatic differentiation --------------------------------------------------------------------------------
 
 
 @settings(max_examples=60, deadline=None)
@@ -118,7 +110,7 @@ def test_a_teacher_that_excludes_words_gives_a_finite_gradient_and_no_logits_cha
     weight=st.floats(0, 1),
     direction=st.sampled_from(["forward", "reverse"]),
 )
-def test_loss_and_gradient_are_those_of_eq_8(
+def test_losses_and_gradients_are_those_of_eq_8_and_of_torch(
     seed: int, tokens: int, words: int, tau: float, weight: float, direction: Direction
 ) -> None:
     generator = torch.Generator().manual_seed(seed)
@@ -126,29 +118,15 @@ def test_loss_and_gradient_are_those_of_eq_8(
     teacher = (2 * torch.randn(tokens, words, generator=generator)).requires_grad_()
     targets = torch.randint(0, words, (tokens,), generator=generator)
     how = Distillation(Threshold(tau), weight, direction=direction)
-    plain = token_losses(student, teacher, targets, how)
-    plain.sum().backward()  # type: ignore[no-untyped-call]
-    found = how(student, targets, teacher, {})
-    torch.testing.assert_close(found.loss, plain.detach(), atol=1e-5, rtol=1e-4)
-    torch.testing.assert_close(found.gradient, student.grad, atol=1e-5, rtol=1e-4)
+    plain = torch.nn.functional.cross_entropy(student, targets, reduction="none")
+    for expected, objective in ((token_losses(student, teacher, targets, how), how), (plain, CROSS_ENTROPY)):
+        student.grad = None
+        expected.sum().backward()  # type: ignore[no-untyped-call]
+        found = objective(student, targets, teacher, {})
+        torch.testing.assert_close(found.loss, expected.detach(), atol=1e-5, rtol=1e-4)
+        torch.testing.assert_close(found.gradient, student.grad, atol=1e-5, rtol=1e-4)
     assert teacher.grad is None, "nothing reaches the teacher"
-
-
-@settings(max_examples=30, deadline=None)
-@given(seed=st.integers(0, 9999), tokens=st.integers(1, 6), words=st.integers(2, 9))
-def test_cross_entropy_and_its_gradient_are_torchs(seed: int, tokens: int, words: int) -> None:
-    generator = torch.Generator().manual_seed(seed)
-    logits = (2 * torch.randn(tokens, words, generator=generator)).requires_grad_()
-    targets = torch.randint(0, words, (tokens,), generator=generator)
-    plain = torch.nn.functional.cross_entropy(logits, targets, reduction="none")
-    plain.sum().backward()  # type: ignore[no-untyped-call]
-    found = CROSS_ENTROPY(logits, targets, None, {})
-    torch.testing.assert_close(found.loss, plain.detach())
-    torch.testing.assert_close(found.gradient, logits.grad)
-    torch.testing.assert_close(cross_entropy(logits, targets), plain)
-
-
-# -- through the head -------------------------------------------------------------------------------------------------
+    torch.testing.assert_close(cross_entropy(student, targets), plain)
 
 
 @pytest.mark.parametrize("tokens", [1, 31, 32, 33, 300])
@@ -169,7 +147,7 @@ def test_the_chunked_head_equals_the_plain_one(tokens: int, direction: Direction
     assert plain.grad is not None
     torch.testing.assert_close(chunked.grad, plain.grad, rtol=1e-4, atol=1e-7)
     torch.testing.assert_close(found.gradient, plain.grad, rtol=1e-4, atol=1e-7)
-    entropies = entropies_through_head(lambda h, *_: h @ weight.T, teacher, targets)
+    entropies = through_head(lambda h, *_: h @ weight.T, teacher, targets, entropy)
     torch.testing.assert_close(found.figures["teacher_entropy"], entropies)
     assert torch.equal(found.masks[DISTILLED], entropies < 2.5)
 
@@ -207,31 +185,9 @@ def test_without_a_teacher_the_chunked_head_is_cross_entropy() -> None:
     hidden = torch.zeros(1, 3, requires_grad=True)
     result = backward_through_head(lambda h, *_: h, hidden * 1.0, FIRST_WORD, CROSS_ENTROPY)
     assert result.loss.item() == pytest.approx(CE)
-    assert cross_entropy_through_head(lambda h, *_: h, hidden, FIRST_WORD).item() == pytest.approx(CE)
+    assert through_head(lambda h, *_: h, hidden, FIRST_WORD).item() == pytest.approx(CE)
     assert (result.figures, result.masks) == ({}, {})
     torch.testing.assert_close(hidden.grad, torch.tensor([[-2 / 3, 1 / 3, 1 / 3]]))
-
-
-# -- which tokens -----------------------------------------------------------------------------------------------------
-
-
-@dataclass
-class KnownClient:
-    """A client with known summaries and teacher's entropies; notes the adapters whose entropies are computed."""
-
-    known: Tensor = field(default_factory=lambda: torch.tensor([1.0, 2.0, 3.0]))
-    summaries: Sequence[Sequence[str]] = ()
-    computed: list[Adapter] = field(default_factory=list)
-
-    def entropies(self, adapter: Adapter) -> Tensor:
-        self.computed.append(adapter)
-        return self.known
-
-    def pieces(self, example: int) -> Sequence[str]:
-        return self.summaries[example]
-
-    def items(self, examples: Sequence[int]) -> int:
-        return sum(len(self.summaries[example]) for example in examples)
 
 
 RNG = Randomness(1, "A", 1)
@@ -254,39 +210,35 @@ def test_selected_tokens(select: Any, extras: dict[str, Tensor], mark: Any, expe
 
 
 def test_extras_are_of_the_batchs_examples_in_their_order() -> None:
-    """Examples 2 and 0 of three; words of one letter are marked. Without marks and draws there are no extras."""
-    data = KnownClient(summaries=[["a", "bc"], ["d"], ["ef", "g", "h"]])
+    """Examples 2 and 0 of three; words of one letter are marked. A draw has a number per token, and differs by step."""
+    data = Halfway(summaries=[["a", "bc"], ["d"], ["ef", "g", "h"]])
     how = Distillation(EVERY_TOKEN, 0.2, mark=lambda pieces: [len(piece) == 1 for piece in pieces])
     assert how.extras(data, RNG, 0, [2, 0])["marked"].tolist() == [False, True, True, True, False]
     assert Distillation(Threshold(2.0), 0.2).extras(data, RNG, 0, [0]) == {}
-
-
-def test_a_draw_has_a_number_per_token_and_differs_by_step() -> None:
-    data = KnownClient(summaries=[["a", "bc"], ["d"]])
-    how = Distillation(Threshold(2.0), 0.2, "random")
-    first, again, next_step = (how.extras(data, RNG, step, [0, 1])["draw"] for step in (0, 0, 1))
+    random = Distillation(Threshold(2.0), 0.2, "random")
+    first, again, next_step = (random.extras(data, RNG, step, [0, 1])["draw"] for step in (0, 0, 1))
     assert first.shape == (3,)
     assert torch.equal(first, again)
     assert not torch.equal(first, next_step)
 
 
-def test_a_quantile_becomes_nats_of_the_teachers_entropies_in_each_round() -> None:
-    """The median of 1, 2 and 3 is 2."""
-    data, teacher = KnownClient(), {"w": torch.ones(1)}
-    how = Distillation(Threshold(quantile=0.5), 0.2).with_teacher(teacher)
-    begun = how.begin(data)
-    assert (begun.threshold, begun.constants, data.computed) == (Threshold(2.0), {"tau": 2.0}, [teacher])
-    assert (how.threshold.quantile, how.constants) == (0.5, {}), "unchanged"
-
-
-def test_a_threshold_in_nats_needs_no_entropies_and_distilling_all_tokens_no_threshold() -> None:
-    data = KnownClient()
-    begun = Distillation(Threshold(5.0), 0.2).with_teacher({}).begin(data)
-    assert (begun.constants, data.computed) == ({"tau": 5.0}, [])
-    assert Distillation(EVERY_TOKEN, 0.2).with_teacher({}).constants == {}
-
-
-# -- τ as written in params.yaml ---------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("threshold", "begun", "constants", "computed"),
+    [
+        (Threshold(quantile=0.5), Threshold(2.0), {"tau": 2.0}, 1),
+        (Threshold(5.0), Threshold(5.0), {"tau": 5.0}, 0),
+        (EVERY_TOKEN, EVERY_TOKEN, {}, 0),
+    ],
+)
+def test_a_quantile_becomes_nats_of_the_teachers_entropies_in_each_round(
+    threshold: Threshold, begun: Threshold, constants: dict[str, float], computed: int
+) -> None:
+    """The median of 1, 2 and 3 is 2. Other thresholds need no entropies."""
+    data, teacher = Halfway(), {"w": torch.ones(1)}
+    how = Distillation(threshold, 0.2).with_teacher(teacher)
+    found = how.begin(data)
+    assert (found.threshold, found.constants, data.teachers) == (begun, constants, [teacher] * computed)
+    assert how.threshold == threshold, "unchanged"
 
 
 @pytest.mark.parametrize(

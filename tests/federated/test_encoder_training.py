@@ -123,9 +123,8 @@ def test_every_algorithm_trains_an_encoder_unchanged(name: str) -> None:
     trained = {"pooled": client(made, TEXTS)} if algorithm.pooled else clients
     initial = initial_of(made)
     private = begin({name: ClientState(initial) for name in trained})
-    owner = dict.fromkeys(clients, "pooled") if algorithm.pooled else {}
-    engine = InProcess(algorithm, trained, clients, private, seed=1, trained_by=owner)
-    done = run(algorithm, engine, 3, initial=initial, examples=12)
+    engine = InProcess(algorithm, trained, clients, private, seed=1)
+    done = run(algorithm, engine, 3, initial=initial)
     first = sum(data.validation_loss(initial) for data in clients.values())
     assert sum(row.loss_of(algorithm.evaluates) for row in done.last) < first
 

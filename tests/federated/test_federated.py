@@ -49,15 +49,7 @@ def test_centralized_trains_one_model_on_all_examples_and_evaluates_it_for_each_
     assert losses == {name: clients[name].validation_loss(locals_of(run)[POOLED]) for name in ("A", "B")}
 
 
-# -- what is sent -----------------------------------------------------------------------------------------------------
-
-
-# -- history ----------------------------------------------------------------------------------------------------------
-
-
-def test_history_has_a_row_per_client_and_round_with_the_losses_of_three_models(
-    clients: Clients, selective: tuple[Finished, Finished]
-) -> None:
+def test_a_row_has_the_losses_of_three_models(clients: Clients, selective: tuple[Finished, Finished]) -> None:
     """The client's own, the server's, and the one that was sent: in round 2 the server's of round 1."""
     first, second = selective
     rows = second.progress.history
@@ -72,9 +64,7 @@ def test_history_has_a_row_per_client_and_round_with_the_losses_of_three_models(
 
 
 @pytest.mark.parametrize(("algorithm", "owners"), [(FEDAVG, ("local", "server")), (SELECTIVE, ("local",))])
-def test_least_has_the_least_losses_of_the_models_that_tables_show(
-    clients: Clients, algorithm: Algorithm, owners: tuple[str, ...]
-) -> None:
+def test_the_least_losses(clients: Clients, algorithm: Algorithm, owners: tuple[str, ...]) -> None:
     """A training of AdaFedAvg gives two rows: of the server's model, and of the clients' own before aggregation."""
     progress = train(algorithm, clients, rounds=3).progress
     assert progress.least == {
@@ -82,9 +72,6 @@ def test_least_has_the_least_losses_of_the_models_that_tables_show(
         for name in clients
         for owner in owners
     }
-
-
-# -- what clients store -----------------------------------------------------------------------------------------------
 
 
 def test_the_best_round_has_what_was_sent_and_the_adapter_before(selective: tuple[Finished, Finished]) -> None:
@@ -95,9 +82,6 @@ def test_the_best_round_has_what_was_sent_and_the_adapter_before(selective: tupl
     assert same(best.before, locals_of(first)["Academic"])
     assert same(best.sent, server_of(first))
     assert same(best.adapter, locals_of(second)["Academic"])
-
-
-# -- who takes part ---------------------------------------------------------------------------------------------------
 
 
 def test_an_unselected_client_keeps_its_adapter_and_sends_nothing(make_client: Make) -> None:
@@ -126,9 +110,7 @@ def test_a_late_client_joins_with_the_servers_adapter(make_client: Make) -> None
 
 
 @pytest.mark.parametrize(("joins", "rounds"), [({}, 4), ({"B": 9}, 12)])
-def test_a_training_ends_three_rounds_after_the_last_improvement(
-    make_client: Make, joins: Mapping[str, int], rounds: int
-) -> None:
+def test_patience_is_three_rounds(make_client: Make, joins: Mapping[str, int], rounds: int) -> None:
     """With a learning rate of almost nothing, only a client's first round improves on nothing before it."""
     clients = {name: frozen(make_client, at) for at, name in ((0, "A"), (9, "B")) if name == "A" or joins}
     assert train(SINGLE, clients, rounds=20, joins=joins).progress.round == rounds

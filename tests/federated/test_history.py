@@ -32,9 +32,6 @@ def test_a_round_is_the_same_after_a_table(tmp_path: Path) -> None:
         assert [Round.of_row(row, 2) for row in read_table(tmp_path / "history.csv")] == [one, idle]
 
 
-# -- the best rounds --------------------------------------------------------------------------------------------------
-
-
 def scored(
     number: int, local: float, server: float | None = None, *, client: str = "A", seed: int = 1, steps: int = 1
 ) -> Round:
@@ -59,11 +56,6 @@ def test_each_client_and_seed_has_a_best_round() -> None:
     assert best_validation_loss(rows) == 1.0
 
 
-def test_a_method_without_a_server_is_not_judged_by_one() -> None:
-    with pytest.raises(AssertionError, match="no server loss"):
-        judged([scored(1, 2.0)], "server")
-
-
 def test_client_rounds_are_counted_by_seed() -> None:
     """At seed 1 the client idles in one of its two rounds; at seed 2 there is one round."""
     assert client_rounds([scored(1, 2.0), scored(2, 2.0, steps=0), scored(1, 2.0, seed=2)]) == {1: 1, 2: 1}
@@ -76,9 +68,6 @@ def test_means_by_round() -> None:
     joined = [scored(1, 3.0), scored(2, 2.0), scored(2, 4.0, client="B")]
     assert mean_by_round(joined, lambda row: row.local_validation_loss) == [(1, 3.0), (2, (2 + 4) / 2)]
     assert mean_by_round(joined, lambda row: row.server_validation_loss) == []
-
-
-# -- whether the cap on rounds ended a training ------------------------------------------------------------------------
 
 
 def training(validation: Sequence[float], client: str = "A", seed: int = 1) -> list[Round]:
@@ -103,7 +92,5 @@ OPEN = training([2.5, 2.2, 2.0, 2.1], "B")
         pytest.param(ENDED + training([2.5, 2.0, 2.1, 2.2], seed=2), 2, False, id="both seeds ended"),
     ],
 )
-def test_a_training_that_patience_did_not_end_was_ended_by_the_cap(
-    history: list[Round], patience: int, *, expected: bool
-) -> None:
+def test_a_training_ends_by_patience_or_by_the_cap(history: list[Round], patience: int, *, expected: bool) -> None:
     assert ended_by_cap(judged(history, "local"), patience) is expected

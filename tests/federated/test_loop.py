@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import torch
 from federations import build
+from halfway import engine, one
 
 from pipeline.federated.loop import Participation, initial_progress, select_clients
 from pipeline.federated.randomness import Randomness, batch_order
@@ -11,14 +11,11 @@ from pipeline.federated.randomness import Randomness, batch_order
 NAMES = [f"client {number}" for number in range(20)]
 
 
-def test_without_a_number_or_with_a_large_one_all_are_selected() -> None:
-    assert all(select_clients(NAMES, count, seed=1, number=1) == NAMES for count in (None, 20, 99))
-
-
-def test_clients_are_selected_in_their_own_order() -> None:
+def test_clients_are_selected_in_their_own_order_and_all_without_a_number_or_with_a_large_one() -> None:
     chosen = select_clients(NAMES, 5, seed=1, number=1)
     assert len(set(chosen)) == 5
     assert chosen == [name for name in NAMES if name in chosen]
+    assert all(select_clients(NAMES, count, seed=1, number=1) == NAMES for count in (None, 20, 99))
 
 
 def test_the_selection_depends_on_seed_and_round_alone() -> None:
@@ -38,20 +35,16 @@ def test_a_client_is_present_from_the_round_in_which_it_joins() -> None:
 
 
 def test_a_server_knows_the_number_of_all_examples() -> None:
-    """SCAFFOLD weighs by it."""
+    """SCAFFOLD weighs by it. Two clients have one each."""
     algorithm = build("SCAFFOLD")
-    memory = initial_progress(algorithm, {"w": torch.ones(1)}, 7).server.memory
-    assert {name: tensor.tolist() for name, tensor in memory.items()} == {"variate.w": [0.0], "examples_of_all": 7}
+    memory = initial_progress(algorithm, one(1.0), engine(algorithm, A=4.0, B=8.0)).server.memory
+    assert {name: tensor.tolist() for name, tensor in memory.items()} == {"variate.w": [0.0], "examples_of_all": 2}
 
 
 def test_batch_order_depends_on_seed_client_round_and_epoch_alone() -> None:
     base = batch_order(Randomness(1, "a", 1), 0, 50)
     assert sorted(base) == list(range(50))
     assert base == batch_order(Randomness(1, "a", 1), 0, 50)
+    assert Randomness(1, "a", 1).number("dropout") != Randomness(1, "a", 1).number("draw")
     for rng, epoch in (((2, "a", 1), 0), ((1, "b", 1), 0), ((1, "a", 2), 0), ((1, "a", 1), 1)):
         assert batch_order(Randomness(*rng), epoch, 50) != base
-
-
-def test_numbers_depend_on_their_purpose() -> None:
-    rng = Randomness(1, "a", 1)
-    assert rng.number("dropout") == rng.number("dropout") != rng.number("draw")

@@ -31,9 +31,6 @@ def of_round(algorithm: Algorithm, *adapters: tuple[float, ...], start: tuple[fl
     return aggregate(algorithm, ServerState(one(*start)), updates, CONTEXT)[1]
 
 
-# -- the server's figures ---------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("algorithm", "adapters"),
     [(FEDAVG, [(4, 1), (1, 5), (-4, 1)]), (BUFFERED, [(3, 0), (0, 4), (-5, 0)])],
@@ -64,7 +61,7 @@ def test_a_client_that_changed_nothing_has_no_direction() -> None:
 
 def test_an_algorithm_adds_figures_which_its_state_does_not_keep() -> None:
     def server_update(state: ServerState, updates: Iterable[Update], context: Context) -> ServerState:
-        return ServerState(fedavg.averaged(updates), figures={"round_twice": 2 * context.round})
+        return ServerState(fedavg.mean_of(updates).value(), figures={"round_twice": 2 * context.round})
 
     state, figures = aggregate(
         replace(FEDAVG, server_update=server_update), ServerState(one(0.0)), [Update(one(2.0), 1, 1)], CONTEXT
@@ -74,9 +71,6 @@ def test_an_algorithm_adds_figures_which_its_state_does_not_keep() -> None:
 
 def test_a_server_that_receives_nothing_has_no_figures() -> None:
     assert of_round(SINGLE, (4, 1), (1, 5)) == {}
-
-
-# -- where figures go -------------------------------------------------------------------------------------------------
 
 
 def test_every_row_of_a_round_has_the_servers_figures_and_a_skipped_round_has_none() -> None:
@@ -108,9 +102,6 @@ def test_metrics_have_the_name_of_their_client_and_the_servers_are_logged_once_a
     ]
 
 
-# -- which figures of clients are refused -----------------------------------------------------------------------------
-
-
 def test_the_figures_that_may_leave_are_those_of_objective_and_algorithm() -> None:
     algorithm = select(5.0)
     known = {"cross_entropy", "teacher_entropy", "tau", "share_distilled"}
@@ -128,7 +119,5 @@ def test_the_figures_that_may_leave_are_those_of_objective_and_algorithm() -> No
         ({"drift": Bounds(0.0)}, math.nan, "reports drift nan, which is not between 0 and inf"),
     ],
 )
-def test_a_figure_that_is_not_declared_or_out_of_bounds_is_named(
-    declared: dict[str, Bounds], drift: float, why: str | None
-) -> None:
+def test_undeclared_figures(declared: dict[str, Bounds], drift: float, why: str | None) -> None:
     assert undeclared({"drift": drift}, declared) == why

@@ -86,7 +86,7 @@ def test_a_federation_over_sockets_is_its_simulation(make_client: Any, short: Pa
     relay = Relay(short / "training.sock", workers, dies_after)
     link = SocketLink(short / "training.sock", relay.start)
     remote = Remote(link, handshake(link, "ABC", "job", facts), STRICT, job="job")
-    begun = initial_progress(algorithm, INITIAL, remote.examples())
+    begun = initial_progress(algorithm, INITIAL, remote)
     progress = run_rounds(algorithm, remote, begun, Participation(), [Stopping(3, 99)], seed=5, job="job")
     finished = remote.finish(progress.server.adapter, 3)
     link.close()

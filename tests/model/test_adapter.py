@@ -12,7 +12,7 @@ from federations import FEDAVG, Make, locals_of, server_of, train
 from torch import nn
 
 from pipeline.errors import QuorumError
-from pipeline.federated.algorithm import weighted_average
+from pipeline.federated.algorithm import WeightedMean
 from pipeline.model.adapter import (
     adapting,
     apply_adapter,
@@ -167,7 +167,7 @@ def test_a_federation_trains_either_adapter(backbone: Backbone, kind: str, make_
     run = train(FEDAVG, clients, initial=initial, seed=1)
     server = server_of(run)
     assert all(not torch.equal(server[name], initial[name]) for name in initial)
-    mean = weighted_average((adapter, 3) for adapter in locals_of(run).values())
+    mean = WeightedMean((adapter, 3) for adapter in locals_of(run).values()).value()
     assert all(torch.equal(server[name], mean[name]) for name in initial)
     first, last = (row.train_loss for row in run.progress.history if row.client == "B")
     assert (last or 99) < (first or 0)

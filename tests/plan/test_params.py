@@ -42,7 +42,7 @@ FILE: list[tuple[dict[str, Any], str]] = [
     ({"tau": -1}, "tau: is a number of nats, at least 0"),
     ({"tau": "high"}, "tau: is a number of nats"),
     ({"tau": True}, "tau: is a number of nats"),
-    ({"tau": "q2"}, "tau: a quantile is q and a number between 0 and 1"),
+    ({"tau": "q2"}, "tau: is a number of nats, at least 0 and finite, or a quantile between 0 and 1"),
     ({"page": "poster"}, "page: Input should be 'tour', 'main', 'paper', 'tasks' or 'faults'"),
     (
         {"faults": {"dropout": 0.2}},

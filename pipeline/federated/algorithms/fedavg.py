@@ -10,8 +10,10 @@ the average of theirs, weighted by their numbers of examples n_i:
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import Literal
 
+import torch
 from pydantic import Field
 
 from pipeline.federated.algorithm import (
@@ -20,6 +22,7 @@ from pipeline.federated.algorithm import (
     ClientResult,
     ClientState,
     ClientUpdate,
+    Context,
     Fit,
     Knobs,
     Pull,
@@ -27,7 +30,7 @@ from pipeline.federated.algorithm import (
     ServerState,
     ServerUpdate,
     Update,
-    weighted_average,
+    WeightedMean,
 )
 from pipeline.federated.randomness import Randomness
 from pipeline.model.adapter import Adapter
@@ -36,6 +39,8 @@ Aggregation = Literal["weighted", "uniform"]
 """How clients weigh in an average: by their examples, or equally."""
 OptimizerState = Literal["fresh", "keep"]
 """Whether AdamW starts each round without moments, or with those of the last round."""
+TOTAL = "examples_of_all"
+"""The tensor in a server's memory with the number of examples of an average, or of all clients (SCAFFOLD)."""
 
 
 class Hyperparameters(Knobs):
@@ -50,12 +55,23 @@ class Hyperparameters(Knobs):
     )
 
 
-def local_training(*, keep_moments: bool = False, pull: Callable[[Adapter], Pull] | None = None) -> ClientUpdate:
-    """The client's part of a round; `pull` has a further term of the gradient for the server's adapter."""
+def local_training(
+    *, keep_moments: bool = False, pull: Callable[[Adapter], Pull] | None = None, sends_change: bool = False
+) -> ClientUpdate:
+    """The client's part of a round.
+
+    Args:
+        pull: the server's adapter -> a further term of the gradient.
+        sends_change: send w_i − w instead of w_i.
+    """
 
     def client_update(sent: Sent, state: ClientState, data: ClientData, rng: Randomness) -> ClientResult:
         moments = state.memory if keep_moments else None
-        return result_of(data.fit(sent.adapter, rng, pull=pull and pull(sent.adapter), moments=moments), data)
+        fit = data.fit(sent.adapter, rng, pull=pull and pull(sent.adapter), moments=moments)
+        state, update, trace = result_of(fit, data)
+        if sends_change:
+            update = replace(update, adapter={name: w - sent.adapter[name] for name, w in update.adapter.items()})
+        return state, update, trace
 
     return client_update
 
@@ -70,15 +86,19 @@ client_update = local_training()
 """The client's part of a round with a new optimizer; many algorithms share it."""
 
 
-def averaged(updates: Iterable[Update], aggregation: Aggregation = "weighted") -> Adapter:
+def mean_of(updates: Iterable[Update], aggregation: Aggregation = "weighted") -> WeightedMean:
     """Σ p_i w_i with p_i = n_i / Σ_j n_j (Eq. 2), or the plain mean if `uniform`."""
-    by_examples = aggregation == "weighted"
-    return weighted_average((update.adapter, update.examples if by_examples else 1) for update in updates)
+    return WeightedMean((one.adapter, one.examples if aggregation == "weighted" else 1) for one in updates)
 
 
-def averaging(aggregation: Aggregation = "weighted") -> ServerUpdate:
-    """The server's part of a round: the average of the updates."""
-    return lambda _state, updates, _context: ServerState(averaged(updates, aggregation))
+def averaging(aggregation: Aggregation = "weighted", *, count: bool = False) -> ServerUpdate:
+    """The server's part of a round: the average of the updates and, with `count`, the number of examples in it."""
+
+    def server_update(_state: ServerState, updates: Iterable[Update], _context: Context) -> ServerState:
+        mean = mean_of(updates, aggregation)
+        return ServerState(mean.value(), {TOTAL: torch.tensor(int(mean.weight))} if count else {})
+
+    return server_update
 
 
 def build(hyper: Hyperparameters) -> Algorithm:

@@ -16,19 +16,8 @@ from collections.abc import Iterable
 
 from pydantic import Field
 
-from pipeline.federated.algorithm import (
-    Algorithm,
-    ClientData,
-    ClientResult,
-    ClientState,
-    Context,
-    Knobs,
-    Sent,
-    ServerState,
-    Update,
-    WeightedMean,
-)
-from pipeline.federated.randomness import Randomness
+from pipeline.federated.algorithm import Algorithm, Context, Knobs, ServerState, Update, WeightedMean
+from pipeline.federated.algorithms.fedavg import local_training
 
 
 class Hyperparameters(Knobs):
@@ -41,13 +30,6 @@ class Hyperparameters(Knobs):
     server_learning_rate: float = Field(default=1.0, gt=0, description="η, the server's learning rate.")
 
 
-def client_update(sent: Sent, state: ClientState, data: ClientData, rng: Randomness) -> ClientResult:
-    """Train the server's adapter and send the change."""
-    fit = data.fit(sent.adapter, rng)
-    change = {name: tensor - sent.adapter[name] for name, tensor in fit.adapter.items()}
-    return ClientState(fit.adapter), Update(change, data.examples, fit.trace.steps), fit.trace
-
-
 def build(hyper: Hyperparameters) -> Algorithm:
     def server_update(state: ServerState, updates: Iterable[Update], context: Context) -> ServerState:
         mean = WeightedMean()
@@ -57,6 +39,5 @@ def build(hyper: Hyperparameters) -> Algorithm:
         moved, rate = mean.value(), hyper.server_learning_rate
         return ServerState({name: (w.double() + rate * moved[name]).to(w.dtype) for name, w in state.adapter.items()})
 
-    return Algorithm(
-        client_update, server_update, evaluates="server", sends="change", stateful=False, buffer=hyper.buffer
-    )
+    train = local_training(sends_change=True)
+    return Algorithm(train, server_update, evaluates="server", sends="change", stateful=False, buffer=hyper.buffer)

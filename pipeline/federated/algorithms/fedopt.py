@@ -22,7 +22,7 @@ from pydantic import Field
 from torch import Tensor
 
 from pipeline.federated.algorithm import Algorithm, Context, Knobs, ServerState, ServerUpdate, Update
-from pipeline.federated.algorithms.fedavg import averaged, client_update
+from pipeline.federated.algorithms.fedavg import client_update, mean_of
 
 ServerOptimizer = Literal["adam", "yogi", "adagrad", "momentum"]
 """FedAdam, FedYogi, FedAdagrad (Reddi et al.), or momentum (Hsu et al.)."""
@@ -53,7 +53,7 @@ def stepping(hyper: Hyperparameters) -> ServerUpdate:
         return v + squared
 
     def server_update(state: ServerState, updates: Iterable[Update], _context: Context) -> ServerState:
-        adapter, memory, mean = {}, {}, averaged(updates)
+        adapter, memory, mean = {}, {}, mean_of(updates).value()
         for name, w in state.adapter.items():
             delta = mean[name] - w
             m = step = beta * state.memory.get(f"m.{name}", torch.zeros_like(w)) + share * delta

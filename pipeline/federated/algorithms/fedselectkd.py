@@ -10,7 +10,11 @@ Algorithm 1 with Eq. 8. A round:
 The paper's text has separate local and global adapters (`local_start: own`). Its pseudo-code has one W that a round
 overwrites (`local_start: server`): the student restarts from the server's weights.
 
-Controls with the same budget: `select` distils other tokens; `teacher` distils from another adapter (see `teachers`).
+Controls with the same budget: `select` distils other tokens; `teacher` distils from another adapter. `initial` is the
+first adapter of the training; `own` is the client's own of its last round; `others` is the mean of the other clients'
+adapters, the server's average without the client's own part:
+
+    (w − p_i w_i) / (1 − p_i)
 """
 
 from __future__ import annotations
@@ -21,12 +25,17 @@ from typing import Literal
 from pydantic import Field, model_validator
 
 from pipeline.federated.algorithm import Algorithm, ClientData, ClientResult, ClientState, Knobs, Sent
-from pipeline.federated.algorithms.fedavg import Aggregation, OptimizerState, averaging, result_of
-from pipeline.federated.algorithms.teachers import INITIAL, Teacher, average_and_count, initial_of, teacher_of
+from pipeline.federated.algorithms.fedavg import TOTAL, Aggregation, OptimizerState, averaging, result_of
 from pipeline.federated.objectives.cross_entropy import CROSS_ENTROPY
 from pipeline.federated.objectives.distillation import Direction, Distillation, Select
 from pipeline.federated.objectives.threshold import Tau
 from pipeline.federated.randomness import Randomness
+from pipeline.model.adapter import Adapter
+
+Teacher = Literal["server", "initial", "own", "others"]
+"""Which adapter teaches."""
+INITIAL = "initial."
+"""The prefix of the initial adapter's tensors in a client's memory."""
 
 
 class DistillationKnobs(Knobs):
@@ -38,7 +47,9 @@ class DistillationKnobs(Knobs):
     )
     kd_from_round: int = Field(default=1, ge=1, description="The first round that distils (ablation).")
     kd_direction: Direction = Field(default="forward", description="KL(q_g ‖ q_l), or KL(q_l ‖ q_g) (`reverse`).")
-    teacher: Teacher = Field(default="server", description="The adapter that teaches (controls; see `teachers`).")
+    teacher: Teacher = Field(
+        default="server", description="The adapter that teaches: the server's, or a control (see `fedselectkd.py`)."
+    )
     aggregation: Aggregation = Field(default="weighted", description="As in AdaFedAvg.")
     client_optimizer_state: OptimizerState = Field(default="fresh", description="As in AdaFedAvg.")
 
@@ -75,15 +86,40 @@ def assemble(hyper: DistillationKnobs, objective: Distillation) -> Algorithm:
             own = replace(own, memory=own.memory | first)
         return own, update, trace
 
-    # The server's memory has the number of examples of its average, which the teacher `others` needs.
-    server_update = average_and_count if hyper.teacher == "others" else averaging(hyper.aggregation)
+    # The teacher `others` needs the number of examples in the average.
     return Algorithm(
         client_update,
-        server_update,
+        averaging(hyper.aggregation, count=hyper.teacher == "others"),
         evaluates="local",
         shares=lambda server: Sent(server.adapter, server.memory),
         objective=objective,
     )
+
+
+def teacher_of(teacher: Teacher, sent: Sent, state: ClientState, examples: int) -> Adapter:
+    """The adapter from which a client with this number of examples distils in a round."""
+    if teacher == "own":
+        return state.adapter
+    if teacher == "initial":
+        return initial_of(sent, state)
+    if teacher == "others" and TOTAL in sent.memory:
+        return others_mean(sent.adapter, state.adapter, examples / int(sent.memory[TOTAL]))
+    return sent.adapter
+
+
+def initial_of(sent: Sent, state: ClientState) -> Adapter:
+    """The first adapter of the training, which the server sends in a client's first round and the client stores."""
+    return {name: state.memory.get(INITIAL + name, tensor) for name, tensor in sent.adapter.items()}
+
+
+def others_mean(server: Adapter, own: Adapter, share: float) -> Adapter:
+    """(w − p_i w_i) / (1 − p_i): the server's average without the client's own part.
+
+    A client with all examples (p_i = 1), or with none, has no others, and the result is the server's adapter.
+    """
+    if not 0 < share < 1:
+        return server
+    return {name: (w - share * own[name]) / (1 - share) for name, w in server.items()}
 
 
 def build(hyper: Hyperparameters) -> Algorithm:

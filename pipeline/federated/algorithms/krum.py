@@ -14,7 +14,6 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from pipeline.errors import QuorumError
 from pipeline.federated.algorithm import Algorithm, Knobs
 from pipeline.federated.algorithms.robust import aggregating
 
@@ -35,15 +34,10 @@ def scores(updates: Tensor, faulty: int) -> Tensor:
 
 def build(hyper: Hyperparameters) -> Algorithm:
     faulty, chosen = hyper.faulty, hyper.chosen
-    needed = max(2 * faulty + 3, chosen + faulty + 2)
 
     def krum(updates: Tensor, _server: Tensor, _examples: Tensor) -> Tensor:
-        if len(updates) < needed:
-            raise QuorumError(
-                f"faulty: {faulty}, chosen: {chosen}: Krum needs {needed} clients in a round, and {len(updates)} "
-                "answered; lower them, or let more clients take part"
-            )
         best = scores(updates, faulty).sort(stable=True).indices[:chosen]
         return updates[best].mean(0)
 
-    return aggregating(krum)
+    needed = max(2 * faulty + 3, chosen + faulty + 2)
+    return aggregating(krum, needed, f"faulty: {faulty}, chosen: {chosen}: Krum")

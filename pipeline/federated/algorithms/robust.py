@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 import torch
 from torch import Tensor
 
+from pipeline.errors import QuorumError
 from pipeline.federated.algorithm import Algorithm, Context, ServerState, Update
 from pipeline.federated.algorithms.fedavg import client_update
 from pipeline.model.adapter import Adapter
@@ -15,11 +16,18 @@ Rule = Callable[[Tensor, Tensor, Tensor], Tensor]
 """(updates (clients, parameters), server (parameters,), examples (clients,)) -> the next server; in float64."""
 
 
-def aggregating(rule: Rule) -> Algorithm:
-    """Clients train as in AdaFedAvg, and the server aggregates by a rule over parameters."""
+def aggregating(rule: Rule, needed: int = 1, what: str = "") -> Algorithm:
+    """Clients train as in AdaFedAvg, and the server aggregates by a rule over parameters.
+
+    A round of fewer than `needed` clients ends the training with an error, which names `what` needs them.
+    """
 
     def server_update(state: ServerState, updates: Iterable[Update], _context: Context) -> ServerState:
         arrived = list(updates)
+        if len(arrived) < needed:
+            raise QuorumError(
+                f"{what} needs {needed} clients in a round, and {len(arrived)} answered; lower it, or select more"
+            )
         rows = torch.stack([_flattened(update.adapter) for update in arrived])
         examples = torch.tensor([update.examples for update in arrived], dtype=torch.float64)
         return ServerState(_shaped(rule(rows, _flattened(state.adapter), examples), state.adapter))

@@ -31,7 +31,7 @@ from pipeline.federated.algorithm import (
     Update,
     WeightedMean,
 )
-from pipeline.federated.algorithms.teachers import TOTAL
+from pipeline.federated.algorithms.fedavg import TOTAL
 from pipeline.federated.randomness import Randomness
 from pipeline.model.adapter import Adapter
 

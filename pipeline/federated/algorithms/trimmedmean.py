@@ -12,7 +12,6 @@ from __future__ import annotations
 from pydantic import Field
 from torch import Tensor
 
-from pipeline.errors import QuorumError
 from pipeline.federated.algorithm import Algorithm, Knobs
 from pipeline.federated.algorithms.robust import aggregating
 
@@ -27,12 +26,6 @@ def build(hyper: Hyperparameters) -> Algorithm:
     faulty = hyper.faulty
 
     def trimmed(updates: Tensor, _server: Tensor, _examples: Tensor) -> Tensor:
-        count = len(updates)
-        if count <= 2 * faulty:
-            raise QuorumError(
-                f"faulty: {faulty}: a trimmed mean needs {2 * faulty + 1} clients in a round, and {count} answered; "
-                "lower it, or let more clients take part"
-            )
-        return updates.sort(dim=0).values[faulty : count - faulty].mean(0)
+        return updates.sort(dim=0).values[faulty : len(updates) - faulty].mean(0)
 
-    return aggregating(trimmed)
+    return aggregating(trimmed, 2 * faulty + 1, f"faulty: {faulty}: a trimmed mean")

@@ -28,9 +28,14 @@ import torch
 from torch import Tensor
 
 from pipeline.federated.figures import NATS, SHARE, Declared
-from pipeline.federated.objectives.cross_entropy import reference_loss, subtract_target
-from pipeline.federated.objectives.entropy import distribution, expectation, softmax_and_log_sum
-from pipeline.federated.objectives.objective import ClientExamples, ItemLosses, Objective
+from pipeline.federated.objectives.cross_entropy import (
+    distribution,
+    expectation,
+    reference_loss,
+    softmax_and_log_sum,
+    subtract_target,
+)
+from pipeline.federated.objectives.objective import ClientExamples, Extras, ItemLosses, Objective
 from pipeline.federated.objectives.threshold import Threshold
 from pipeline.federated.randomness import Randomness
 from pipeline.model.adapter import Adapter
@@ -86,7 +91,7 @@ class Distillation(Objective):
             raise ValueError("distillation needs a teacher; see `with_teacher`")
         return replace(self, threshold=self.threshold.in_nats(lambda: data.entropies(teacher)))
 
-    def extras(self, data: ClientExamples, rng: Randomness, step: int, examples: Sequence[int]) -> Mapping[str, Tensor]:
+    def extras(self, data: ClientExamples, rng: Randomness, step: int, examples: Sequence[int]) -> Extras:
         """`marked` (tokens,), or `draw` (tokens,): numbers in [0, 1) by which random tokens are selected."""
         if self.mark is not None:
             marked = [torch.tensor(self.mark(data.pieces(i)), dtype=torch.bool) for i in examples]
@@ -96,13 +101,11 @@ class Distillation(Objective):
         return {}
 
     @torch.no_grad()
-    def __call__(
-        self, logits: Tensor, targets: Tensor, teacher_logits: Tensor | None, extras: Mapping[str, Tensor]
-    ) -> ItemLosses:
-        assert teacher_logits is not None, "distillation needs a teacher's logits"
+    def __call__(self, logits: Tensor, targets: Tensor, teacher: Tensor | None, extras: Extras) -> ItemLosses:
+        assert teacher is not None, "distillation needs a teacher's logits"
         student, total = softmax_and_log_sum(logits)
         reference = reference_loss(logits, total, targets)
-        probability, entropy = distribution(teacher_logits)
+        probability, entropy = distribution(teacher)
         distilled = self.selected(entropy, extras)
         share = self.weight * distilled.float()
         if self.direction == "forward":
@@ -110,8 +113,8 @@ class Distillation(Objective):
             divergence = total - entropy - expectation(probability, logits)
             gradient = student.addcmul_(probability, -share[:, None])
         else:
-            teacher = teacher_logits.log_softmax(-1).clamp(min=torch.finfo(torch.float32).min)
-            divergence, gradient = _reversed(logits.log_softmax(-1), teacher, share)
+            guide = teacher.log_softmax(-1).clamp(min=torch.finfo(torch.float32).min)
+            divergence, gradient = _reversed(logits.log_softmax(-1), guide, share)
         return ItemLosses(
             loss=(1 - share) * reference + share * divergence,
             gradient=subtract_target(gradient, targets, share),
@@ -119,7 +122,7 @@ class Distillation(Objective):
             masks={DISTILLED: distilled},
         )
 
-    def selected(self, entropy: Tensor, extras: Mapping[str, Tensor]) -> Tensor:
+    def selected(self, entropy: Tensor, extras: Extras) -> Tensor:
         """s_t, boolean (tokens,), from the teacher's entropies (tokens,) in nats."""
         if self.mark is not None:
             return extras["marked"]

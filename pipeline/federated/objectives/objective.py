@@ -20,6 +20,9 @@ from pipeline.federated.figures import Declared
 from pipeline.federated.randomness import Randomness
 from pipeline.model.adapter import Adapter
 
+Extras = Mapping[str, Tensor]
+"""Further inputs of an objective, by names that it chooses: name -> (items,)."""
+
 
 @dataclass(frozen=True)
 class ItemLosses:
@@ -52,25 +55,7 @@ class ClientExamples(Protocol):
 
 
 class Objective(Protocol):
-    """A loss and its gradient, item by item.
-
-    An example is the squared error of the probability of class 0, L = (q_0 − 1[y = 0])². For logits (0, 0) and
-    target 0, q_0 = 1/2 and L = 1/4. With ∂q_0/∂z = (q_0 q_1, −q_0 q_1), the gradient is
-    2 (q_0 − 1) (1/4, −1/4) = (−1/4, 1/4).
-
-    >>> import torch
-    >>> from pipeline.federated.figures import SHARE
-    >>> class Brier(Objective):
-    ...     figures = {"certainty": SHARE}
-    ...     def __call__(self, logits, targets, teacher_logits=None, extras=None):
-    ...         q = logits.softmax(-1)
-    ...         error = q[:, 0] - (targets == 0).float()
-    ...         slope = 2 * error * q[:, 0] * q[:, 1]
-    ...         return ItemLosses(error**2, torch.stack([slope, -slope], 1), figures={"certainty": q.amax(-1)})
-    >>> found = Brier()(torch.zeros(1, 2), torch.tensor([0]))
-    >>> found.loss, found.gradient
-    (tensor([0.2500]), tensor([[-0.2500,  0.2500]]))
-    """
+    """A loss and its gradient, item by item; docs/methods.md writes one."""
 
     @property
     def teacher(self) -> Adapter | None:
@@ -92,20 +77,18 @@ class Objective(Protocol):
         del data
         return self
 
-    def extras(self, data: ClientExamples, rng: Randomness, step: int, examples: Sequence[int]) -> Mapping[str, Tensor]:
-        """Further inputs of `__call__` for a batch of these training examples: name -> (items,)."""
+    def extras(self, data: ClientExamples, rng: Randomness, step: int, examples: Sequence[int]) -> Extras:
+        """Further inputs of `__call__` for a batch of these training examples."""
         del data, rng, step, examples
         return {}
 
-    def __call__(
-        self, logits: Tensor, targets: Tensor, teacher_logits: Tensor | None, extras: Mapping[str, Tensor]
-    ) -> ItemLosses:
+    def __call__(self, logits: Tensor, targets: Tensor, teacher: Tensor | None, extras: Extras) -> ItemLosses:
         """Compute losses and gradients of a part of a batch.
 
         Args:
             logits: the student's, (items, classes).
             targets: (items,), without padding.
-            teacher_logits: (items, classes); None if there is no teacher.
+            teacher: the teacher's logits, (items, classes); None if there is no teacher.
             extras: what `extras` returned, of these items.
         """
         ...

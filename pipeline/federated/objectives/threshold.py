@@ -37,15 +37,16 @@ class Threshold:
         """
         if isinstance(value, Threshold):
             return value
-        if isinstance(value, str) and value.startswith("q"):
-            share = _number(value[1:])
-            if not 0 < share < 1:
-                raise ValueError("a quantile is q and a number between 0 and 1, as in q0.88")
-            return cls(quantile=share)
-        number = _number(value)
-        if not 0 <= number < math.inf:
-            raise ValueError("is a number of nats, at least 0 and finite, or a quantile as in q0.88")
-        return cls(number)
+        quantile = isinstance(value, str) and value.startswith("q")
+        try:
+            number = math.nan if isinstance(value, bool) else float(str(value).removeprefix("q"))
+        except ValueError:
+            number = math.nan
+        if quantile and 0 < number < 1:
+            return cls(quantile=number)
+        if not quantile and 0 <= number < math.inf:
+            return cls(number)
+        raise ValueError("is a number of nats, at least 0 and finite, or a quantile between 0 and 1, as in q0.88")
 
     @property
     def plain(self) -> float | str:
@@ -64,14 +65,6 @@ class Threshold:
 
 EVERY_TOKEN = Threshold()
 """A threshold above every entropy."""
-
-
-def _number(value: object) -> float:
-    try:
-        return math.nan if isinstance(value, bool) else float(value)  # type: ignore[arg-type]
-    except (TypeError, ValueError):
-        return math.nan
-
 
 Tau = Annotated[Threshold, BeforeValidator(Threshold.parse), PlainSerializer(lambda tau: tau.plain)]
 """A threshold as a hyperparameter in params.yaml."""

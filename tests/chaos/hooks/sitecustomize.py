@@ -34,16 +34,21 @@ def at_a_node(folder: Path) -> None:
     """Meet between the first and the second batch of a round's training."""
     from pipeline.federated.local import LocalClientData
 
-    backward = LocalClientData._backward
+    fit, backward = LocalClientData.fit, LocalClientData._backward
+    batches: list[Any] = []
 
-    def watched(self: Any, student: Any, chosen: Any, objective: Any, teacher: Any, rng: Any, step: int) -> Any:
-        if step == 0:
-            with (folder / "trainings.txt").open("a", encoding="utf-8") as lines:
-                lines.write(f"{rng.round}\n")
-        if step == 1:
-            meet("training", rng.round, folder)
-        return backward(self, student, chosen, objective, teacher, rng, step)
+    def watched_fit(self: Any, start: Any, rng: Any, *more: Any, **options: Any) -> Any:
+        batches[:] = [None, lambda: meet("training", rng.round, folder)]
+        with (folder / "trainings.txt").open("a", encoding="utf-8") as lines:
+            lines.write(f"{rng.round}\n")
+        return fit(self, start, rng, *more, **options)
 
+    def watched(self: Any, *more: Any) -> Any:
+        if (before := batches.pop(0) if batches else None) is not None:
+            before()
+        return backward(self, *more)
+
+    LocalClientData.fit = watched_fit  # type: ignore[method-assign]
     LocalClientData._backward = watched  # type: ignore[method-assign]
 
 
@@ -56,10 +61,9 @@ def at_the_server(folder: Path) -> None:
         commands.APP = folder / "app"
     save = Checkpointing.after_round
 
-    def watched(self: Any, progress: Any) -> Any:
-        figures = save(self, progress)
+    def watched(self: Any, progress: Any) -> None:
+        save(self, progress)
         meet("round", progress.round, folder)
-        return figures
 
     Checkpointing.after_round = watched  # type: ignore[method-assign]
 
