@@ -11,6 +11,7 @@ by `QUORUM_BASE`, the path from its folder to the root.
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,11 +24,8 @@ PARAMS = Path("params.yaml")
 CHECKSUMS = BASE / "data/checksums"
 """Of published files: a list for each corpus that has one."""
 SAMPLE = BASE / "data/sample"
-OWN = Path("data/own")
-
-PLAN = Path("data/plan")
-PARTITIONS = Path("data/partitions")
-ENCODED = Path("data/encoded")
+OWN, PLAN = Path("data/own"), Path("data/plan")
+PARTITIONS, ENCODED = Path("data/partitions"), Path("data/encoded")
 MODELS = Path("models")
 BACKBONES = MODELS / "backbones"
 ABOUT_BACKBONE, WEIGHTS = "quorum.json", "model.safetensors"
@@ -37,35 +35,51 @@ RESULTS = Path("results")
 """The committed results of finished runs, a file each; of tuning; and people's ratings."""
 TUNING_TABLE = RESULTS / "tuning.csv"
 COMPARISONS = Path("comparisons.yaml")
-"""The comparisons of an experiment's runs."""
 
 REPORTS = Path("reports")
-PREDICTIONS = REPORTS / "predictions"
-RATING_SHEETS = REPORTS / "ratings"
-ANALYSIS = REPORTS / "analysis"
+PREDICTIONS, RATING_SHEETS, ANALYSIS = REPORTS / "predictions", REPORTS / "ratings", REPORTS / "analysis"
 POS_SHARES, WORD_SHARES = ANALYSIS / "pos_kd.csv", ANALYSIS / "word_shares.csv"
 """Which words are distilled, by part of speech; the shares of words that are distilled (Fig. 11)."""
-TABLES = REPORTS / "tables"
+TABLES, FIGURES = REPORTS / "tables", REPORTS / "figures"
 MAIN_TABLE, SENSITIVITIES_TABLE = TABLES / "main.csv", TABLES / "sensitivities.csv"
 COMPARISONS_TABLE, HISTORY = TABLES / "comparisons.csv", TABLES / "history.csv"
 """The effects of comparisons; every round of the runs."""
-FIGURES = REPORTS / "figures"
-METRICS = REPORTS / "metrics.json"
-REPORT = REPORTS / "report.html"
+METRICS, REPORT = REPORTS / "metrics.json", REPORTS / "report.html"
 GALLERY = REPORTS / "gallery.html"
 """Who has which examples, in every setting."""
 EXAMPLES_PAGE = REPORTS / "examples.html"
 """Quotes texts, and is never committed."""
 
 
+def home() -> Path:
+    """The real repository, also inside an experiment's temporary copy of it."""
+    return (Path(os.environ.get("DVC_ROOT") or Path.cwd()) / BASE).resolve()
+
+
+def workspace() -> Path:
+    """The workspace's path in the repository: an experiment's folder, or `.` for the root."""
+    return Path(os.environ.get("DVC_ROOT") or Path.cwd()).resolve().relative_to(home())
+
+
+def is_copy() -> bool:
+    """Whether this is a temporary copy of the workspace, for example of `dvc exp run --temp`."""
+    return Path.cwd().resolve() != home() / workspace()
+
+
+def work() -> Path:
+    """State that outlives a stage: `QUORUM_WORK`, else `work/`."""
+    return Path(os.environ.get("QUORUM_WORK") or home() / "work")
+
+
 @dataclass(frozen=True)
 class Pattern:
-    """The path of a file, whose braces are filled in with the names of what it belongs to."""
+    """The path of a file below a root, whose braces are filled in with the names of what it belongs to."""
 
     text: str
+    root: Callable[[], Path] = Path
 
     def __call__(self, *names: str | int) -> Path:
-        return Path(self.text.format(*names))
+        return self.root() / self.text.format(*names)
 
 
 paper = Pattern(f"{BASE.as_posix()}/data/{{}}")
@@ -119,15 +133,40 @@ ratings_table = Pattern("results/ratings.csv")
 rating_key = Pattern("results/ratings/{}.json")
 """The key of a rating sheet: which run's summary is on which side."""
 
+store = Pattern("store", work)
+"""The prefix store."""
+downloads = Pattern("downloads", work)
+"""Downloaded weights and corpora."""
+smoke_copy = Pattern("smoke", work)
+"""The copy of the workspace in which `make smoke` runs."""
+checkpoints, checkpoint_lock = Pattern("checkpoints", work), Pattern("checkpoints/{}.lock", work)
+"""The checkpoints of trainings, a folder each; the lock of one, for training and for removing it."""
+rounds, round_adapter = Pattern("rounds", work), Pattern("rounds/{}/round-{}/{}.safetensors", work)
+"""Models of every round, of trainings with `keep_rounds`: by training, round, and client or server."""
+generated = Pattern("generated", work)
+"""Cached predictions, by the hash of their cause."""
+mlflow_artifacts = Pattern("mlartifacts", home)
+"""The files that MLflow stores for its runs."""
+
 
 def run_id(name: str, seed: int) -> str:
     """The id of a run at one seed, which is also the path of its files: `fedselectkd/1`."""
     return f"{name}/{seed}"
 
 
-def order(stage: str, item: str | None = None) -> Path:
+def order(*names: str) -> Path:
     """`data/plan/<stage>.json`, or `data/plan/<stage>/<item>.json` for a stage of a data set, a setting or a run."""
-    return PLAN / f"{stage}.json" if item is None else PLAN / stage / f"{item}.json"
+    return PLAN / f"{'/'.join(names)}.json"
+
+
+def timing(*names: str) -> Path:
+    """How long a stage took when it last ran; its name and its item as in `order`."""
+    return work() / "timings" / workspace() / f"{'/'.join(names)}.json"
+
+
+def last_plan() -> Path:
+    """Hashes of the last plan's orders, to report what a new plan changes."""
+    return work() / "plans" / workspace() / "plan.json"
 
 
 def adapter(run: str, owner: str, which: str = "") -> Path:
@@ -136,7 +175,7 @@ def adapter(run: str, owner: str, which: str = "") -> Path:
 
 
 def run_of(path: Path) -> str | None:
-    """Return the run to which a file of adapters or masks belongs; None for a file outside of `MODELS`.
+    """The run to which a file of adapters or masks belongs; None for a file outside of `MODELS`.
 
     >>> run_of(Path("models/fedavg/1/adapters/A.safetensors")), run_of(Path("models/fedavg/1/masks.safetensors"))
     ('fedavg/1', 'fedavg/1')
@@ -156,80 +195,9 @@ def at_seed(file: Path, seed: int) -> Path:
     return file.with_name(file.name.replace("{seed}", str(seed)))
 
 
-def home() -> Path:
-    """Return the real repository, also inside an experiment's temporary copy of it."""
-    return (Path(os.environ.get("DVC_ROOT") or Path.cwd()) / BASE).resolve()
-
-
-def workspace() -> Path:
-    """Return the workspace's path in the repository: an experiment's folder, or `.` for the root."""
-    return Path(os.environ.get("DVC_ROOT") or Path.cwd()).resolve().relative_to(home())
-
-
-def is_copy() -> bool:
-    """Whether this is a temporary copy of the workspace, for example of `dvc exp run --temp`."""
-    return Path.cwd().resolve() != home() / workspace()
-
-
 def workspace_file(file: Path) -> Path:
     """A file that an experiment's params.yaml names, such as `data/own/tickets.csv`, in the real workspace."""
     return home() / workspace() / file
-
-
-def work() -> Path:
-    """State that outlives a stage (prefix store, checkpoints, timings, downloads): `QUORUM_WORK`, else `work/`."""
-    elsewhere = os.environ.get("QUORUM_WORK")
-    return Path(elsewhere) if elsewhere else home() / "work"
-
-
-def store() -> Path:
-    """The prefix store."""
-    return work() / "store"
-
-
-def smoke_copy() -> Path:
-    """The copy of the workspace in which `make smoke` runs."""
-    return work() / "smoke"
-
-
-def checkpoints() -> Path:
-    """The checkpoints of trainings, a folder each."""
-    return work() / "checkpoints"
-
-
-def rounds() -> Path:
-    """Models of every round, of trainings with `keep_rounds`."""
-    return work() / "rounds"
-
-
-def round_adapter(training: str, number: int, owner: str) -> Path:
-    """The model of a client or the server after one round of a training."""
-    return rounds() / training / f"round-{number}" / f"{owner}.safetensors"
-
-
-def generated() -> Path:
-    """Cached predictions, by the hash of their cause."""
-    return work() / "generated"
-
-
-def checkpoint_lock(training: str) -> Path:
-    """The lock of a checkpoint, for training and for removing it."""
-    return checkpoints() / f"{training}.lock"
-
-
-def timing(stage: str, item: str | None = None) -> Path:
-    """How long a stage took when it last ran: `item` as in `order`."""
-    return work() / "timings" / workspace() / (f"{stage}.json" if item is None else f"{stage}/{item}.json")
-
-
-def last_plan() -> Path:
-    """Hashes of the last plan's orders, to report what a new plan changes."""
-    return work() / "plans" / workspace() / "plan.json"
-
-
-def downloads() -> Path:
-    """Downloaded weights and corpora."""
-    return work() / "downloads"
 
 
 def mirror() -> Path | None:
@@ -244,8 +212,3 @@ def mirror() -> Path | None:
 def mlflow_uri() -> str:
     """The address of the MLflow store."""
     return f"sqlite:///{home() / 'mlflow.db'}"
-
-
-def mlflow_artifacts() -> Path:
-    """The files that MLflow stores for its runs."""
-    return home() / "mlartifacts"
