@@ -9,7 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Literal, TypeVar
 
-from pydantic import BaseModel, Field, ValidationError
+from pydantic import Field, ValidationError
 
 from pipeline.clients.folds import Fold
 from pipeline.clients.kinds import AnySetting
@@ -22,15 +22,13 @@ from pipeline.plan.learner import OPTIONAL, Learner, Reader, Training
 from pipeline.workspace.files import read_json
 from pipeline.workspace.layout import order
 from pipeline.workspace.progress import say
-from pipeline.workspace.record import Json, Record
+from pipeline.workspace.record import Json, Record, first_problem
 from pipeline.workspace.words import nearest
 
 REMEDY = "run `dvc repro plan`"
 
 
 class Order(Record):
-    """The fields that all orders have."""
-
     code: dict[str, str]
     packages: dict[str, str] = Field(default_factory=dict)
     left_out: str | None = OPTIONAL
@@ -42,6 +40,20 @@ class Order(Record):
         return self.left_out is not None
 
 
+class TaskOrder(Order):
+    """What reads examples: the task's module, and the data sets."""
+
+    task: str
+    data: list[str]
+
+
+class RunOrder(TaskOrder):
+    """What a run at its seeds is of."""
+
+    setting: str
+    seeds: list[int]
+
+
 class OwnFolder(Record):
     """A user's meetings: their folder, and a hash of the files, so that a copy without the files notices a change."""
 
@@ -51,10 +63,7 @@ class OwnFolder(Record):
 
 
 class IngestOrder(Order):
-    """One source: where it comes from, which files; for QMSum also the users' folders.
-
-    `file`, `contents`: a user's file, which is read where it is, and a hash of it.
-    """
+    """One source, for QMSum with the users' folders; or a user's file, which stays where it is, and its hash."""
 
     data_source: str
     own: dict[str, OwnFolder] = Field(default_factory=dict)
@@ -86,8 +95,8 @@ class PrepareOrder(Order):
     options: Options
 
 
-class PartitionOrder(Order):
-    """One setting, on data sets of one task.
+class PartitionOrder(TaskOrder):
+    """One setting.
 
     Attributes:
         contents: a hash of a given partition's file.
@@ -96,8 +105,6 @@ class PartitionOrder(Order):
         batch: the largest batch of the setting's trainings, and their fewest local epochs; None without trainings.
     """
 
-    task: str
-    data: list[str]
     setting: AnySetting
     contents: str | None = None
     take: Takes = Field(default_factory=Takes)
@@ -106,7 +113,7 @@ class PartitionOrder(Order):
     batch: tuple[int, int] | None = None
 
 
-class EncodeOrder(Order):
+class EncodeOrder(TaskOrder):
     """What the frozen backbones read of a setting's examples.
 
     Attributes:
@@ -117,8 +124,6 @@ class EncodeOrder(Order):
         unread: the setting's runs that read nothing: they are left out, or need no model.
     """
 
-    task: str
-    data: list[str]
     classes: list[str]
     readers: dict[str, Reader]
     seeds: dict[str, list[int]]
@@ -152,7 +157,7 @@ class TrainOrder(Order):
         return self.training.model_copy(update={"seed": seed, "keep_rounds": seed in self.keep_rounds})
 
 
-class PredictOrder(Order):
+class PredictOrder(RunOrder):
     """How a run's models predict.
 
     Attributes:
@@ -160,23 +165,15 @@ class PredictOrder(Order):
         turns: which turns of the source are the predictions, for methods without a model.
     """
 
-    task: str
-    data: list[str]
-    setting: str
-    seeds: list[int]
     learner: Learner | None
     rule: DecodingRule | None
     decode: bool
     turns: Literal["lead", "random"] | None = OPTIONAL
 
 
-class EvaluateOrder(Order):
+class EvaluateOrder(RunOrder):
     """How a run's predictions are scored."""
 
-    task: str
-    data: list[str]
-    setting: str
-    seeds: list[int]
     use_stemmer: bool
 
 
@@ -207,7 +204,7 @@ class RunRow(Record):
     left_out: str | None = OPTIONAL
 
 
-class AnalyzeOrder(Order):
+class AnalyzeOrder(TaskOrder):
     """What is analysed.
 
     Attributes:
@@ -219,8 +216,6 @@ class AnalyzeOrder(Order):
         sign_flips: behind each interval.
     """
 
-    task: str
-    data: list[str]
     settings: dict[str, list[int]]
     distilling: list[str]
     crossed: list[str]
@@ -236,9 +231,7 @@ class ReportOrder(Order):
         data: data set -> its task's module.
         paper: the file in data/ with the paper's numbers.
         published: the data sets that are no user's file.
-        settings: setting -> its record.
-        knobs: the knobs that the page names.
-        runs: every run of the scale, at each of its seeds.
+        knobs: those that the page names.
         sections: table or figure -> its runs or settings.
         backbone: of the first run that has one; of turns of the source alone, that of the first run's data.
     """
@@ -257,38 +250,25 @@ class ReportOrder(Order):
     backbone: str
 
 
-AnyOrder = TypeVar("AnyOrder", bound=BaseModel)
+AnyOrder = TypeVar("AnyOrder", bound=Order)
 
 
 def read_order(path: Path, kind: type[AnyOrder]) -> AnyOrder:
-    """A stage's order.
-
-    Raises:
-        QuorumError: the file is missing, or is no such order.
-    """
+    """A stage's order; an error where the file is missing or no such order."""
     data = read_json(path, remedy=REMEDY)
     try:
         return kind.model_validate(data, strict=False)  # JSON has neither tuples nor integers as keys
     except ValidationError as error:
-        where = ".".join(str(part) for part in error.errors()[0]["loc"])
-        raise QuorumError(f"{path}: not a {kind.__name__} ({where}: {error.errors()[0]['msg']}); {REMEDY}") from None
+        raise QuorumError(f"{path}: not a {kind.__name__} ({first_problem(error)}); {REMEDY}") from None
 
 
 def planned_runs() -> list[RunRow]:
-    """All planned runs, a row a seed.
-
-    Raises:
-        QuorumError: there is no plan.
-    """
+    """All planned runs, a row a seed."""
     return read_order(order("report"), ReportOrder).runs
 
 
 def planned_run(run_id: str) -> RunRow:
-    """One planned run at one seed.
-
-    Raises:
-        QuorumError: it is not planned.
-    """
+    """One planned run at one seed; an error where it is not planned."""
     rows = planned_runs()
     found = next((row for row in rows if row.id == run_id), None)
     if found is None:
