@@ -66,19 +66,19 @@ GROUPS = {
 }
 
 
+def _call(target: str, *arguments: str) -> None:
+    module, _, function = target.partition(":")
+    getattr(import_module(f"pipeline.{module}"), function)(*arguments)
+
+
 def _add_call(command: str, target: str, text: str) -> None:
     group, _, name = command.rpartition(" ")
-
-    def call() -> None:
-        module, _, function = target.partition(":")
-        getattr(import_module(f"pipeline.{module}"), function)()
-
-    (GROUPS[group] if group else app).command(name, help=text)(call)
+    (GROUPS[group] if group else app).command(name, help=text)(lambda: _call(target))
 
 
 def _add_stage(stage: str, text: str) -> None:
     def call(name: Item) -> None:
-        import_module(f"pipeline.stages.{stage}").run(name)
+        _call(f"stages.{stage}:run", name)
 
     app.command(stage, help=text)(call)
 
@@ -97,9 +97,7 @@ def train(run: Item) -> None:
     from pipeline.runs.tracking import live
 
     with live(run) as log_round:
-        from pipeline.stages.train import run as run_stage
-
-        run_stage(run, log_round)
+        import_module("pipeline.stages.train").run(run, log_round)
 
 
 @app.command(hidden=True)
@@ -131,9 +129,7 @@ def meetings_check(
     folder: Annotated[str, typer.Argument(help="a folder of .vtt, .srt, .docx, .txt or .json files")],
 ) -> None:
     """Report which meetings of a folder can be read, and what is wrong with the others."""
-    from pipeline.runs.meetings_check import check_folder
-
-    check_folder(folder)
+    _call("runs.meetings_check:check_folder", folder)
 
 
 @app.command()

@@ -15,11 +15,7 @@ from pipeline.workspace.files import locked, sha256_json, write_json
 
 
 def run(name: str) -> None:
-    """Fetch or copy a backbone and convert it; one of another scale's runs gets a note instead.
-
-    Raises:
-        QuorumError: the weights cannot be obtained.
-    """
+    """Fetch or copy a backbone and convert it; one of another scale's runs gets a note instead."""
     order = read_order(layout.order("backbone", name), BackboneOrder)
     folder = layout.backbone(name)
     shutil.rmtree(folder, ignore_errors=True)

@@ -14,11 +14,7 @@ from pipeline.workspace.record import Json
 
 
 def run(setting: str) -> None:
-    """Encode a setting's examples for its runs, and note the time if any was computed.
-
-    Raises:
-        QuorumError: it is not partitioned, or longer than a backbone reads.
-    """
+    """Encode a setting's examples for its runs, and note the time if any was computed."""
     began = time.monotonic()
     order = read_order(layout.order("encode", setting), EncodeOrder)
     indices: dict[str, Json] = {}

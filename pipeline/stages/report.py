@@ -11,11 +11,7 @@ from pipeline.workspace.progress import say
 
 
 def run() -> None:
-    """Render the page that params.yaml chooses.
-
-    Raises:
-        QuorumError: no run has a result, or comparisons.yaml is wrong.
-    """
+    """Render the page that params.yaml chooses."""
     order = read_order(layout.order("report"), ReportOrder)
     importlib.import_module(PAGES[order.page][0]).run(order)
     say(f"report: {layout.REPORT} is ready")

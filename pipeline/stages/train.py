@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 
 from pipeline.federated.history import OnRound, Round
 from pipeline.model.tensor_file import is_intact
@@ -13,32 +13,27 @@ from pipeline.runs.index import Index, read_index, read_manifest, training_key
 from pipeline.runs.prune import remove_unless_awaited
 from pipeline.runs.result_files import refuse_to_retrain
 from pipeline.workspace import layout
-from pipeline.workspace.files import read_json, sha256_json, write_json
+from pipeline.workspace.files import empty_folder, read_json, sha256_json, write_json
 from pipeline.workspace.progress import say
 
+LEFT_OUT = "left_out.json"
 Log = Callable[[str], AbstractContextManager[OnRound]]
 """Run id -> a context with a function that logs each round's rows."""
 
 
-@contextmanager
-def unlogged(run_id: str) -> Iterator[OnRound]:
+def unlogged(_: str) -> AbstractContextManager[OnRound]:
     """Log nothing."""
-    del run_id
-    yield lambda rows: None
+    return nullcontext(lambda rows: None)
 
 
 def run(name: str, log: Log = unlogged) -> None:
-    """Train a run at each seed that is not trained yet; a killed training resumes at its last finished round.
-
-    Raises:
-        QuorumError: the setting is not encoded, a training fails, or git has the run's result.
-    """
+    """Train a run at each seed that is not trained yet; a killed training resumes at its last finished round."""
     order = read_order(layout.order("train", name), TrainOrder)
     if order.says_left_out(f"train {name}"):
-        shutil.rmtree(layout.MODELS / name, ignore_errors=True)
-        write_json(layout.MODELS / name / "left_out.json", {"left_out": order.left_out})
+        empty_folder(layout.MODELS / name)
+        write_json(layout.MODELS / name / LEFT_OUT, {"left_out": order.left_out})
         return
-    (layout.MODELS / name / "left_out.json").unlink(missing_ok=True)
+    (layout.MODELS / name / LEFT_OUT).unlink(missing_ok=True)
     index = None if order.learner is None else read_index(order.setting, name)
     for seed in order.seeds:
         _train(name, seed, order, index, log)
@@ -46,9 +41,8 @@ def run(name: str, log: Log = unlogged) -> None:
 
 def _train(name: str, seed: int, order: TrainOrder, index: Index | None, log: Log) -> None:
     run_id, manifest = layout.run_id(name, seed), read_manifest(order.setting, seed)
-    training, key = order.at(seed), None
-    if training is not None and index is not None:
-        key = training_key(training, manifest, index)
+    training = order.at(seed)
+    key = None if training is None or index is None else training_key(training, manifest, index)
     note = {"training": key, "exported": _exported(order, seed)}
     if _has(run_id, note):  # DVC leaves earlier files: if only another seed has changed, they are of this plan
         say(f"train {run_id}: has been trained")
@@ -79,7 +73,7 @@ def _train(name: str, seed: int, order: TrainOrder, index: Index | None, log: Lo
 
 
 def _exported(order: TrainOrder, seed: int) -> str:
-    """A hash of what decides which models are written of a training."""
+    """A hash of what decides which models are written."""
     return sha256_json([order.evaluate, order.evaluated, order.learner and order.learner.model_dump(mode="json"), seed])
 
 
