@@ -11,7 +11,7 @@ import re
 from pathlib import Path
 
 from pipeline.workspace import layout
-from pipeline.workspace.files import locked_if_free, write_text
+from pipeline.workspace.files import locked, write_text
 from pipeline.workspace.progress import say
 
 STAGE = re.compile(r"^  \S", re.MULTILINE)
@@ -23,11 +23,11 @@ def mend(root: Path | None = None) -> None:
     root = root or layout.home()
     own = root / ".dvc" / "tmp"
     users = own / "rwlock"
-    with locked_if_free(own / "rwlock.lock") as free:
+    with locked(own / "rwlock.lock", wait=False) as free:
         if free and users.is_file() and not _is_json(users):
             users.unlink()
             say(f"{users}: was cut short, so it was removed")
-    with locked_if_free(own / "lock") as free:
+    with locked(own / "lock", wait=False) as free:
         for lock in [root / "dvc.lock", *root.glob("experiments/*/dvc.lock")] if free else []:
             if lock.is_file():
                 _mend_lock(lock)
