@@ -41,7 +41,7 @@ def read_params(path: Path = PARAMS) -> Params:
         QuorumError: the file is missing, not YAML, a key is unknown, missing, of a wrong type or out of range, or two
             parts do not fit.
     """
-    chosen, scales = read_scales(path)
+    chosen, scales, lines = read_scales(path)
     found: dict[str, Params] = {}
     for scale, content in scales.items():
         try:
@@ -50,7 +50,7 @@ def read_params(path: Path = PARAMS) -> Params:
             problem = first_problem(error) if isinstance(error, ValidationError) else str(error)
             where = "" if scale == chosen else f"at scale {scale}: "
             remedy = "" if ";" in problem else "; correct it"
-            raise QuorumError(f"{where}{located(path, problem, scale)}{remedy}") from None
+            raise QuorumError(f"{where}{located(path, lines, problem, scale)}{remedy}") from None
     return found[chosen]
 
 

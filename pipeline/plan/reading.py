@@ -27,38 +27,21 @@ Lines = dict[str, int]
 """Dotted key -> its line, from 1."""
 
 
-def read_scales(path: Path) -> tuple[str, dict[str, Json]]:
-    """The chosen scale, and each scale's keys: those of the file, filled in.
+def read_scales(path: Path) -> tuple[str, dict[str, Json], Lines]:
+    """The chosen scale, each scale's keys, which are those of the file, filled in, and the file's lines.
 
     Raises:
         QuorumError: the file cannot be read, has a value that is not plain, or its scale has no row.
     """
-    data, lines = _read(path)
+    data, lines = read_plain(path)
     try:
-        return _scales(data)
+        return *_scales(data), lines
     except ValueError as error:
-        raise QuorumError(_located(path, lines, str(error))) from None
+        raise QuorumError(located(path, lines, str(error))) from None
 
 
-def read_plain(path: Path) -> Json:
-    """A file's plain values.
-
-    Raises:
-        QuorumError: the file is missing, too large, not UTF-8, not YAML, or has a value that is not plain.
-    """
-    return _read(path)[0]
-
-
-def located(path: Path, problem: str, scale: str = "") -> str:
-    """A problem that begins with a dotted key, with the file and the line of the key.
-
-    Args:
-        scale: the row of `scales` that may have the key.
-    """
-    return _located(path, _read(path)[1], problem, scale)
-
-
-def _located(path: Path, lines: Lines, problem: str, scale: str = "") -> str:
+def located(path: Path, lines: Lines, problem: str, scale: str = "") -> str:
+    """A problem that begins with a dotted key of the file, or of its row for a scale, with the line of the key."""
     keys = problem.partition(":")[0].split(".")
     for key in (".".join(keys[:length]) for length in range(len(keys), 0, -1)):
         if line := lines.get(key) or lines.get(f"scales.{scale}.{key}"):
@@ -112,8 +95,12 @@ def _like(where: str, table: Json, name: str, above: tuple[str, ...]) -> object:
     return {**other, **own} if isinstance(other, dict) else own
 
 
-def _read(path: Path) -> tuple[Json, Lines]:
-    """A file's plain values, and the line of each key."""
+def read_plain(path: Path) -> tuple[Json, Lines]:
+    """A file's plain values, and the line of each key.
+
+    Raises:
+        QuorumError: the file is missing, too large, not UTF-8, not YAML, or has a value that is not plain.
+    """
     lines: Lines = {}
     try:
         text = path.read_text(encoding="utf-8")
@@ -136,7 +123,7 @@ def _read(path: Path) -> tuple[Json, Lines]:
     except RecursionError:
         raise QuorumError(f"{path}: cannot be read: has too many levels; shorten it") from None
     except ValueError as error:
-        raise QuorumError(_located(path, lines, str(error))) from None
+        raise QuorumError(located(path, lines, str(error))) from None
 
 
 def _note_lines(node: Node, where: str, lines: Lines, seen: set[int]) -> None:

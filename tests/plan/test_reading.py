@@ -67,7 +67,7 @@ def test_a_mistake_has_the_line_of_its_key(tmp_path: Path) -> None:
 def test_values_are_those_of_yaml(tmp_path: Path) -> None:
     path = tmp_path / "params.yaml"
     path.write_text("a: 1\nb: 1e-05\nc: 'yes'\nd: null\ne: true\nf: 0\ng: q0.88\n", encoding="utf-8")
-    assert read_plain(path) == {"a": 1, "b": 1e-5, "c": "yes", "d": None, "e": True, "f": 0, "g": "q0.88"}
+    assert read_plain(path)[0] == {"a": 1, "b": 1e-5, "c": "yes", "d": None, "e": True, "f": 0, "g": "q0.88"}
 
 
 SCALED = {
@@ -108,12 +108,12 @@ def test_setting_a_knob_changes_its_line_alone(folder: Path, tmp_path: Path) -> 
     """As `dvc exp run -S` does: comments and all other lines stay."""
     shipped, path = folder / "params.yaml", tmp_path / "params.yaml"
     before = shipped.read_text(encoding="utf-8").splitlines()
-    for key, value in read_plain(shipped).items():
+    for key, value in read_plain(shipped)[0].items():
         if isinstance(value, bool | int | float | str):
             shutil.copy(shipped, path)
             other = another(value)
             apply_overrides(path, [f"{key}={str(other).lower() if isinstance(other, bool) else other}"])
-            assert read_plain(path)[key] == other
+            assert read_plain(path)[0][key] == other
             after = path.read_text(encoding="utf-8").splitlines()
             lines = [line for line in unified_diff(before, after, n=0, lineterm="") if line[:3] not in ("---", "+++")]
             assert [line[0] for line in lines] == ["@", "-", "+"], lines
