@@ -19,9 +19,8 @@ from pipeline.clients.skews import Skewed
 from pipeline.errors import QuorumError
 from pipeline.federated.objectives.threshold import Tau, Threshold
 from pipeline.model.frozen_part import Above
-from pipeline.plan.data import Data
 from pipeline.plan.learner import CommonKnobs
-from pipeline.plan.run import Rates, Run
+from pipeline.plan.rows import Data, Rates, Run
 from pipeline.workspace.layout import PARAMS
 from pipeline.workspace.record import FilePath, Json, Number, Record, first_problem
 
@@ -85,7 +84,7 @@ class OwnClient(Record):
 
 
 class Params(CommonKnobs):
-    """All of params.yaml, with its scale's values filled in; see `plan.data`, `plan.run` and `clients.setting`.
+    """All of params.yaml, with its scale's values filled in; see `plan.rows` and `clients.setting`.
 
     `plan.checks` says how its parts must fit together.
 
