@@ -17,7 +17,6 @@ from pathlib import Path
 from pipeline.workspace.files import sha256_file
 from pipeline.workspace.record import Json
 
-PACKAGE = "pipeline"
 NEUTRAL = (
     "pipeline.errors",
     "pipeline.workspace.files",
@@ -79,13 +78,10 @@ def code_of(*modules: str, parts: Parts = None) -> dict[str, str]:
     Args:
         parts: the members of a task that the stage calls; the others cannot change its result.
     """
-    seen: set[str] = set()
-    waiting = list(modules)
-    while waiting:
-        module = waiting.pop()
-        if module not in seen:
-            seen.add(module)
-            waiting += imports_of(module, parts)
+    seen, new = set[str](), set(modules)
+    while new:
+        seen |= new
+        new = {name for module in new for name in imports_of(module, parts)} - seen
     return {module: _digest(module, parts) for module in sorted(seen)}
 
 
@@ -107,25 +103,17 @@ def imports_of(module: str, parts: Parts = None) -> tuple[str, ...]:
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
             found |= {node.module} | {f"{node.module}.{alias.name}" for alias in node.names}
-    return tuple(
-        sorted(
-            name for name in found if name.startswith(PACKAGE + ".") and name not in NEUTRAL and _file(name) is not None
-        )
-    )
+    return tuple(sorted(name for name in found - set(NEUTRAL) if name.startswith("pipeline.") and _file(name)))
 
 
 def _file(module: str) -> Path | None:
     path = ROOT.joinpath(*module.split(".")[1:])
-    for candidate in (path.with_suffix(".py"), path / "__init__.py"):
-        if candidate.is_file():
-            return candidate
-    return None
+    return next((file for file in (path.with_suffix(".py"), path / "__init__.py") if file.is_file()), None)
 
 
 def _tree(module: str, parts: Parts) -> ast.Module:
     path = _file(module)
-    if path is None:
-        raise ModuleNotFoundError(module)
+    assert path is not None, module
     tree = ast.parse(path.read_text(encoding="utf-8"))
     if parts is not None and module.rpartition(".")[0] == TASKS:
         left_out = set(PARTS) - set(parts)
@@ -144,20 +132,12 @@ def _named(statement: ast.stmt) -> str:
 
 @cache
 def _digest(module: str, parts: Parts = None) -> str:
-    tree = _tree(module, parts)
-    for node in ast.walk(tree):
-        body = getattr(node, "body", None)
-        if isinstance(body, list):
-            body[:] = [statement for statement in body if not _is_text(statement)]
-    return hashlib.sha256(ast.dump(tree).encode("utf-8")).hexdigest()
+    return hashlib.sha256(ast.dump(_WithoutTexts().visit(_tree(module, parts))).encode("utf-8")).hexdigest()
 
 
-def _is_text(statement: ast.AST) -> bool:
-    return (
-        isinstance(statement, ast.Expr)
-        and isinstance(statement.value, ast.Constant)
-        and isinstance(statement.value.value, str)
-    )
+class _WithoutTexts(ast.NodeTransformer):
+    def visit_Expr(self, node: ast.Expr) -> ast.Expr | None:
+        return None if isinstance(node.value, ast.Constant) and isinstance(node.value.value, str) else node
 
 
 def code_of_page(page: str, tasks: Sequence[str]) -> dict[str, str]:
@@ -175,7 +155,6 @@ def packages_of(stage: str, *more: str) -> dict[str, str]:
 @cache
 def _version(name: str) -> str:
     try:
-        # `+cpu` names a build of a version; the device is another knob.
-        return version(name).partition("+")[0]
+        return version(name).partition("+")[0]  # `+cpu` names a build of a version; the device is another knob
     except PackageNotFoundError:
         return ""
