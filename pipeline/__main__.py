@@ -25,6 +25,7 @@ CALLS = {
     "plan": ("stages.plan:run", "Resolve params.yaml into one order for each stage and run."),
     "analyze": ("stages.analyze:run", "Look behind the scores: what was distilled, crossed tests, divergence."),
     "examples": ("stages.examples:run", "Render the page that quotes predictions and references."),
+    "outdated": ("stages.plan:print_outdated", "Name the stages whose corpus or weights, outside, have changed."),
     "tune": ("runs.tuning:tune", "Choose values on validation, as `tune` in params.yaml says."),
     "docs": ("report.documents:run", "Render every document that has a template: NAME.md from NAME.md.j2."),
     "mend": ("workspace.mend:mend", "Mend what a kill left half-written of DVC's own files."),
@@ -181,15 +182,6 @@ def prune(
     from pipeline.runs.prune import prune as prune_work
 
     prune_work(unplanned=unplanned)
-
-
-@app.command()
-def outdated() -> None:
-    """Name the stages whose corpus or weights, outside the workspace, have changed or come within reach."""
-    from pipeline.plan.checks import read_params
-    from pipeline.plan.outdated import outdated as stages_outdated
-
-    print(" ".join(stages_outdated(read_params())))
 
 
 @app.command()

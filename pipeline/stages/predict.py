@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 
 from pipeline.corpora.conversation import Conversation
@@ -17,7 +16,6 @@ from pipeline.workspace.record import Json
 
 def run(name: str) -> None:
     """Write a run's predictions at each of its seeds: its models', turns of the source, or losses alone."""
-    began = time.monotonic()
     order = read_order(layout.order("predict", name), PredictOrder)
     empty_folder(layout.PREDICTIONS / name)
     if order.says_left_out(f"predict {name}"):
@@ -28,7 +26,6 @@ def run(name: str) -> None:
     for run_id, rows, models in answers(name, order, examples):
         write_jsonl(layout.predictions(run_id), rows)
         write_json(layout.models_behind(run_id), models)
-    write_json(layout.timing("predict", name), {"seconds": time.monotonic() - began})
 
 
 def _turns(name: str, order: PredictOrder, examples: Json) -> Iterator[tuple[str, list[Json], Json]]:
