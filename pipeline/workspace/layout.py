@@ -18,11 +18,9 @@ from pathlib import Path
 BASE = Path(os.environ.get("QUORUM_BASE", "."))
 """The path from the workspace to the repository's root: `.`, or from an experiment's folder `../..`."""
 
-RESULT = BASE / "experiments/full"
-"""The experiment whose committed pages are the project's result."""
+RESULT = BASE / "experiments/full"  # the experiment whose committed pages are the project's result
 PARAMS = Path("params.yaml")
-CHECKSUMS = BASE / "data/checksums"
-"""Of published files: a list for each corpus that has one."""
+CHECKSUMS = BASE / "data/checksums"  # of published files: a list for each corpus that has one
 SAMPLE = BASE / "data/sample"
 OWN, PLAN = Path("data/own"), Path("data/plan")
 PARTITIONS, ENCODED = Path("data/partitions"), Path("data/encoded")
@@ -31,8 +29,7 @@ BACKBONES = MODELS / "backbones"
 ABOUT_BACKBONE, WEIGHTS = "quorum.json", "model.safetensors"
 """In a backbone's folder: the weights' name and digest, and the weights."""
 
-RESULTS = Path("results")
-"""The committed results of finished runs, a file each; of tuning; and people's ratings."""
+RESULTS = Path("results")  # the committed results of finished runs, a file each; of tuning; and people's ratings
 TUNING_TABLE = RESULTS / "tuning.csv"
 COMPARISONS = Path("comparisons.yaml")
 
@@ -45,10 +42,8 @@ MAIN_TABLE, SENSITIVITIES_TABLE = TABLES / "main.csv", TABLES / "sensitivities.c
 COMPARISONS_TABLE, HISTORY = TABLES / "comparisons.csv", TABLES / "history.csv"
 """The effects of comparisons; every round of the runs."""
 METRICS, REPORT = REPORTS / "metrics.json", REPORTS / "report.html"
-GALLERY = REPORTS / "gallery.html"
-"""Who has which examples, in every setting."""
-EXAMPLES_PAGE = REPORTS / "examples.html"
-"""Quotes texts, and is never committed."""
+GALLERY = REPORTS / "gallery.html"  # who has which examples, in every setting
+EXAMPLES_PAGE = REPORTS / "examples.html"  # quotes texts, and is never committed
 
 
 def home() -> Path:
@@ -82,71 +77,45 @@ class Pattern:
         return self.root() / self.text.format(*names)
 
 
-paper = Pattern(f"{BASE.as_posix()}/data/{{}}")
-"""A paper's numbers, such as `paper_results.csv`."""
-raw = Pattern("data/raw/{}")
-"""A source as it was published."""
-source_record = Pattern("data/raw/{}/source.json")
-"""Where a source is from, and its commit."""
+paper = Pattern(f"{BASE.as_posix()}/data/{{}}")  # a paper's numbers, such as `paper_results.csv`
+raw = Pattern("data/raw/{}")  # a source as it was published
+source_record = Pattern("data/raw/{}/source.json")  # where a source is from, and its commit
 examples = Pattern("data/prepared/{}/examples.jsonl")
-"""The prepared examples of a data set, one a line."""
-notes = Pattern("reports/data/{}.json")
-"""A data set's source, and what preparing it corrected or left out."""
+notes = Pattern("reports/data/{}.json")  # a data set's source, and what preparing it corrected or left out
 data_statistics = Pattern("reports/data/{}.csv")
-"""The statistics of a data set, of Table II for meetings."""
 backbone = Pattern("models/backbones/{}")
-"""A backbone's weights and tokenizer."""
-partition = Pattern("data/partitions/{}/{}.json")
-"""A setting's manifest at a seed, and each example's label."""
+partition = Pattern("data/partitions/{}/{}.json")  # a setting's manifest at a seed, and each example's label
 clients_of = Pattern("reports/analysis/clients/{}.json")
 """How many training examples of each label a setting's clients have, at each seed."""
-encoded = Pattern("data/encoded/{}/{}.json")
-"""A setting's index of a run's examples in the store."""
+encoded = Pattern("data/encoded/{}/{}.json")  # a setting's index of a run's examples in the store
 
-adapters = Pattern("models/{}/adapters")
-"""The folder of the adapters of a run at one seed."""
-checksums = Pattern("models/{}/sha256.json")
-"""The sha256 of each of a run's adapters and masks, saved by its training."""
-history = Pattern("models/{}/history.csv")
-"""Every round of a run's training, a row a client."""
+adapters = Pattern("models/{}/adapters")  # the folder of the adapters of a run at one seed
+checksums = Pattern("models/{}/sha256.json")  # the sha256 of each of a run's adapters and masks, saved by its training
+history = Pattern("models/{}/history.csv")  # every round of a run's training, a row a client
 events = Pattern("models/{}/events.csv")
 """Faults in a run's training and the reactions to them; only of trainings with faults or rules for them."""
-masks = Pattern("models/{}/masks.safetensors")
-"""The target tokens that a run distilled, a bit each."""
-trained_as = Pattern("models/{}/training.json")
-"""The key of the training of a run's adapters."""
-predictions = Pattern("reports/predictions/{}.jsonl")
-"""A run's predictions, one a line."""
+masks = Pattern("models/{}/masks.safetensors")  # the target tokens that a run distilled, a bit each
+trained_as = Pattern("models/{}/training.json")  # the key of the training of a run's adapters
+predictions = Pattern("reports/predictions/{}.jsonl")  # a run's predictions, one a line
 models_behind = Pattern("reports/predictions/{}.json")
 """Losses of a run's other models, scores of the best rounds', and the entropies of its teacher in a few texts."""
 result = Pattern("results/{}.json.gz")
 """A run's scores by example, its rounds, and how it was computed, at each of its seeds."""
 
 seed_metrics = Pattern("reports/metrics/seed-{}.json")
-"""The metrics of one seed."""
-all_metrics = Pattern("reports/metrics/all.json")
-"""Every figure of the runs over all seeds."""
+all_metrics = Pattern("reports/metrics/all.json")  # every figure of the runs over all seeds
 identities = Pattern("reports/metrics/identities.json")
-"""The identities of the runs behind the metrics."""
 ratings_table = Pattern("results/ratings.csv")
-"""All ratings of returned sheets."""
-rating_key = Pattern("results/ratings/{}.json")
-"""The key of a rating sheet: which run's summary is on which side."""
+rating_key = Pattern("results/ratings/{}.json")  # the key of a rating sheet: which run's summary is on which side
 
-store = Pattern("store", work)
-"""The prefix store."""
-downloads = Pattern("downloads", work)
-"""Downloaded weights and corpora."""
-smoke_copy = Pattern("smoke", work)
-"""The copy of the workspace in which `make smoke` runs."""
+store, downloads = Pattern("store", work), Pattern("downloads", work)
+smoke_copy = Pattern("smoke", work)  # the copy of the workspace in which `make smoke` runs
 checkpoints, checkpoint_lock = Pattern("checkpoints", work), Pattern("checkpoints/{}.lock", work)
 """The checkpoints of trainings, a folder each; the lock of one, for training and for removing it."""
 rounds, round_adapter = Pattern("rounds", work), Pattern("rounds/{}/round-{}/{}.safetensors", work)
 """Models of every round, of trainings with `keep_rounds`: by training, round, and client or server."""
-generated = Pattern("generated", work)
-"""Cached predictions, by the hash of their cause."""
+generated = Pattern("generated", work)  # cached predictions, by the hash of their cause
 mlflow_artifacts = Pattern("mlartifacts", home)
-"""The files that MLflow stores for its runs."""
 
 
 def run_id(name: str, seed: int) -> str:
@@ -210,5 +179,4 @@ def mirror() -> Path | None:
 
 
 def mlflow_uri() -> str:
-    """The address of the MLflow store."""
     return f"sqlite:///{home() / 'mlflow.db'}"
