@@ -99,11 +99,3 @@ def test_the_scaled_lambda_is_that_of_the_share_which_is_distilled() -> None:
     with (folder_of("paper") / "reports" / "tables" / "history.csv").open(encoding="utf-8", newline="") as file:
         shares = [float(row["share_distilled"]) for row in csv.DictReader(file) if row["run"] == "fedselectkd"]
     assert params_of("ablations").runs["kd-scaled"].knobs["lambda"] == round(0.2 * fmean(shares), 2)
-
-
-def test_every_family_of_methods_is_tuned_on_one_grid() -> None:
-    """At a seed that no table reports; four values for each knob of one method."""
-    tune = params_of("full").tune
-    assert set(tune.searches["rates"].chooses) == {f"rates.{family}" for family in ("own", "local", "server", "pooled")}
-    searches = [*tune.searches.values(), *params_of("ablations").tune.searches.values()]
-    assert {len(one.grid) for one in searches if len(one.chooses) == 1} == {4}

@@ -96,12 +96,9 @@ SETTINGS: list[tuple[Any, str]] = [
     ),
     (
         {"kind": "skewed", "data": "news", "clients": 3, "spread": True, "alpha": 1.0},
-        "settings.x: spread: leaves labels as they are, and alpha skews them; remove one",
+        "settings.x: spread: leaves labels",
     ),
-    (
-        {"kind": "given", "data": "news", "clients": GONE, "file": "x.json"},
-        "settings.x: file: x.json: is not in data/own/",
-    ),
+    ({"kind": "given", "data": "news", "clients": GONE, "file": "x.json"}, "settings.x: file: x.json: is not in data"),
 ]
 RUNS: list[tuple[dict[str, Any], str]] = [
     ({"method": "FedMagic"}, "runs.x.method: unknown method 'FedMagic'; known: ZeroShot, LeadTurns"),
@@ -118,30 +115,18 @@ RUNS: list[tuple[dict[str, Any], str]] = [
     ({"late": ["Product"]}, "runs.x: late clients join with the added rounds; set prolonged: true"),
     ({"prolonged": True, "late": ["SAMSum"]}, "runs.x.late: no client 'SAMSum'; known: Academic"),
     ({"prolonged": True, "late": DOMAINS}, "runs.x.late: leaves no client to begin with"),
-    (
-        {"method": "AdaFedSelectKD", "teacher": "others", "clients_per_round": 2},
-        "runs.x: teacher: initial and others need every client in every round",
-    ),
+    ({"method": "AdaFedSelectKD", "teacher": "others", "clients_per_round": 2}, "runs.x: teacher: initial and others"),
     ({"frozen": "e,0"}, "runs.x.frozen: tiny-llama is no encoder; remove it"),
     ({"above": "layers", "size": 3}, "runs.x.size: is of bottleneck and lora alone; remove it"),
     ({"setting": "news", "backbone": "tiny-llama"}, "runs.x.backbone: 'tiny-llama' cannot classify; known: "),
     ({"setting": "news", "adapted_layers": 2}, "runs.x.adapted_layers: tiny-bert is an encoder; remove it"),
     ({"setting": "news", "frozen": "e,0-2", "layers": [0]}, "runs.x: frozen: e,0-2, but it has 1 layers; freeze fewer"),
     ({"setting": "news", "above": "lora"}, "runs.x.size: is missing, and lora needs one"),
-    (
-        {"setting": "news", "method": "AdaFedHardKD"},
-        "runs.x: AdaFedHardKD distils at nouns and verbs of what is written",
-    ),
-    (
-        {"setting": "news", "method": "AdaSingle"},
-        "runs.x: AdaSingle evaluates each client's own model, and setting news",
-    ),
+    ({"setting": "news", "method": "AdaFedHardKD"}, "runs.x: AdaFedHardKD distils at nouns and verbs of what is"),
+    ({"setting": "news", "method": "AdaSingle"}, "runs.x: AdaSingle evaluates each client's own model, and setting"),
     ({"method": "AdaSingle", "evaluate": "server"}, "runs.x.evaluate: server, but AdaSingle has no server"),
     ({"method": "AdaSingle", "clients_per_round": 2}, "runs.x: late and clients_per_round are of federated methods"),
-    (
-        {"client_optimizer": "sgd", "client_optimizer_state": "keep"},
-        "runs.x.client_optimizer_state: keep: SGD has no moments to keep; remove it",
-    ),
+    ({"client_optimizer": "sgd", "client_optimizer_state": "keep"}, "runs.x.client_optimizer_state: keep: SGD has no"),
 ]
 
 
@@ -185,10 +170,9 @@ def share_of(params: Params, setting: str, client: str) -> Share:
 
 def test_a_client_has_its_own_share_over_its_settings_over_the_files() -> None:
     """Product has its own number of validation examples, SAMSum the setting's; in `domains` it is the file's."""
-    own = {"validation_examples": 7, "only": {"Product": {"validation_examples": 2}}}
-    params = params_of(
-        train_fraction=0.5, validation_examples=40, **{f"settings.both.{key}": value for key, value in own.items()}
-    )
+    only = {"Product": {"validation_examples": 2}}
+    own = {"settings.both.validation_examples": 7, "settings.both.only": only}
+    params = params_of(train_fraction=0.5, validation_examples=40, **own)
     assert share_of(params, "both", "Product") == Share(train_fraction=0.5, validation_examples=2)
     assert share_of(params, "both", "SAMSum") == Share(train_fraction=0.5, validation_examples=7)
     assert share_of(params, "domains", "Product") == Share(train_fraction=0.5, validation_examples=40)

@@ -84,13 +84,6 @@ def test_a_knob_changes_the_orders_of_what_depends_on_it(change: dict[str, Any],
     assert other(planned(), planned(**change)) - {"report"} == expected
 
 
-def test_a_plan_of_turns_of_the_source_alone_has_the_files_backbone() -> None:
-    lead = {"setting": "domains", "method": "LeadTurns"}
-    orders = planned(**WITHOUT_TEXTS | {"runs": {"lead": lead}, "sections": {}})
-    assert orders["report.json"]["backbone"] == "tiny-llama"
-    assert orders["train/lead.json"]["learner"] is None
-
-
 def test_one_more_run_changes_no_order_of_another() -> None:
     """Nor what others train on: the index of its setting is written again."""
     more = {"runs.fedprox": {"setting": "domains", "method": "AdaFedProx", "mu": 1.0}}
@@ -123,12 +116,6 @@ def test_clients_before_aggregation_are_a_part_of_the_same_training() -> None:
     parts = {row["name"]: (row["part"], row["evaluate"]) for row in orders["report.json"]["runs"]}
     assert (parts["local"], parts["fedavg"]) == (("AdaFedAvg-local", "local"), ("AdaFedAvg", "server"))
     assert parts["single"] == ("AdaSingle", "local")
-
-
-def test_a_prolonged_run_is_called_converged_by_the_files_patience() -> None:
-    orders = planned(patience=2, added_rounds=2, **{"runs.fedavg.prolonged": True})
-    row = next(row for row in orders["report.json"]["runs"] if row["name"] == "fedavg")
-    assert (row["training"]["patience"], row["patience"]) == (5, 2)
 
 
 @pytest.mark.parametrize(
@@ -220,12 +207,7 @@ def test_another_torch_changes_the_orders_of_all_that_computes_with_it(monkeypat
 
 @pytest.mark.parametrize(
     ("package", "stages"),
-    [
-        ("rouge-score", {"evaluate", "analyze", "report"}),
-        ("gguf", {"backbone"}),
-        ("matplotlib", {"report"}),
-        ("scikit-learn", {"analyze", "partition"}),
-    ],
+    [("rouge-score", {"evaluate", "analyze", "report"}), ("scikit-learn", {"analyze", "partition"})],
 )
 def test_another_version_changes_the_orders_of_stages_that_call_the_package(
     monkeypatch: pytest.MonkeyPatch, package: str, stages: set[str]
@@ -368,12 +350,6 @@ def test_auto_is_what_the_machine_multiplies_natively(tmp_path: Path, monkeypatc
         assert found[-1]["report.json"]["precision"] == precision
         assert found[-1]["train/fedavg.json"]["training"]["learner"]["precision"] == precision
     assert {name.partition("/")[0] for name in other(*found)} == {"encode", "train", "predict", "report"}
-
-
-def test_bf16_that_the_machine_does_not_multiply_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    a_processor_with("avx2", tmp_path, monkeypatch)
-    with pytest.raises(QuorumError, match="precision: bf16, but this machine does not multiply it natively"):
-        planned(precision="bf16")
 
 
 def test_the_plan_says_in_which_precision_products_are_taken(
