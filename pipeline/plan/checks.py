@@ -38,8 +38,7 @@ def read_params(path: Path = PARAMS) -> Params:
     """Parse and check params.yaml, at all of its scales: a mistake should not wait until its scale is chosen.
 
     Raises:
-        QuorumError: the file is missing, not YAML, a key is unknown, missing, of a wrong type or out of range, or two
-            parts do not fit.
+        QuorumError: the file cannot be read, a key is wrong or missing, or two parts do not fit.
     """
     chosen, scales, lines = read_scales(path)
     found: dict[str, Params] = {}
@@ -55,11 +54,7 @@ def read_params(path: Path = PARAMS) -> Params:
 
 
 def checked(content: Json) -> Params:
-    """The parameters of one scale.
-
-    Raises:
-        ValueError: a value is wrong, or two parts do not fit; the message begins with a key.
-    """
+    """The parameters of one scale."""
     params = Params.model_validate(content)
     _data(params)
     for name in params.settings:
@@ -151,13 +146,12 @@ def _backbone(params: Params, name: str) -> None:
     known = PRESETS if writer else ENCODERS
     if backbone not in known:
         raise ValueError(f"{where}.backbone: {backbone!r} cannot {task}; known: {', '.join(sorted(known))}")
-    of_encoders: Json = {"frozen": params.value_of(name, "frozen"), "layers": run.layers}
-    of_writers: Json = {"adapted_layers": run.adapted_layers, "dropout": run.dropout or None}
-    of_writers["adapted_positions"] = None if run.adapted_positions == "targets" else run.adapted_positions
-    for key, value in (of_encoders if writer else of_writers).items():
-        if value is not None:
-            raise ValueError(f"{where}.{key}: {backbone} is {'no encoder' if writer else 'an encoder'}; remove it")
-    above, size = params.value_of(name, "above"), params.value_of(name, "size")
+    of_encoders = {"frozen": params.value_of(name, "frozen"), "layers": run.layers}
+    of_writers = {"adapted_layers": run.adapted_layers, "dropout": run.dropout}
+    of_writers["adapted_positions"] = run.adapted_positions != "targets"
+    for key in (key for key, value in (of_encoders if writer else of_writers).items() if value):
+        raise ValueError(f"{where}.{key}: {backbone} is {'no encoder' if writer else 'an encoder'}; remove it")
+    above, size = (params.value_of(name, key) for key in ("above", "size"))
     if above == "layers" and size:
         raise ValueError(f"{where}.size: is of bottleneck and lora alone; remove it")
     if not writer and above in ("bottleneck", "lora") and not size:

@@ -57,14 +57,14 @@ BY_STAGE: dict[str, tuple[str, ...]] = {
 TEMPLATES = ROOT / "report" / "templates"
 STYLE = ("base.html.j2", "pieces.html.j2", "gallery.html.j2", "page.css")
 
-PAGES: dict[str, tuple[str, tuple[str, ...]]] = {
-    "main": ("pipeline.pages.main", ("main_page.html.j2",)),
-    "tour": ("pipeline.pages.tour", ("tour_page.html.j2",)),
-    "paper": ("pipeline.pages.paper", ("paper_page.html.j2", "../paper.yaml")),
-    "tasks": ("pipeline.pages.tasks", ("task_page.html.j2",)),
-    "faults": ("pipeline.pages.faults", ("faults_page.html.j2",)),
+PAGES = {
+    "main": ["main_page.html.j2"],
+    "tour": ["tour_page.html.j2"],
+    "paper": ["paper_page.html.j2", "../paper.yaml"],
+    "tasks": ["task_page.html.j2"],
+    "faults": ["faults_page.html.j2"],
 }
-"""Page -> its module, which has `run`, and its templates."""
+"""Page, which is a module of `pages` -> its templates."""
 
 
 def made_by(stage: str, *modules: str, parts: Parts = None) -> Json:
@@ -73,11 +73,7 @@ def made_by(stage: str, *modules: str, parts: Parts = None) -> Json:
 
 
 def code_of(*modules: str, parts: Parts = None) -> dict[str, str]:
-    """Module -> sha256 of its code, for the given modules and all of ours that they import.
-
-    Args:
-        parts: the members of a task that the stage calls; the others cannot change its result.
-    """
+    """Module -> sha256 of its code, for the given modules and all of ours that they import; `parts`: of a task."""
     seen, new = set[str](), set(modules)
     while new:
         seen |= new
@@ -142,9 +138,8 @@ class _WithoutTexts(ast.NodeTransformer):
 
 def code_of_page(page: str, tasks: Sequence[str]) -> dict[str, str]:
     """Hashes of the modules and files behind a page, by name."""
-    module, files = PAGES[page]
-    code = code_of("pipeline.stages.report", module, *tasks, parts=("metrics",))
-    return code | {name: sha256_file(TEMPLATES / name) for name in (*files, *STYLE)}
+    code = code_of("pipeline.stages.report", f"pipeline.pages.{page}", *tasks, parts=("metrics",))
+    return code | {name: sha256_file(TEMPLATES / name) for name in (*PAGES[page], *STYLE)}
 
 
 def packages_of(stage: str, *more: str) -> dict[str, str]:

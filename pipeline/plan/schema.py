@@ -28,20 +28,15 @@ Page = Literal["tour", "main", "paper", "tasks", "faults"]
 
 
 def first_of(key: str, *owners: object) -> Any:
-    """The value at a key of the first owner that has one; None if none has."""
+    """The value at a key of the first owner that has one, else None."""
     return next((value for owner in owners if (value := getattr(owner, key, None)) is not None), None)
 
 
 class Search(Record):
-    """One grid for all runs of a search, so that every method has as many trials.
+    """One grid for all runs of a search, so that every method has as many trials."""
 
-    Attributes:
-        grid: the values that are tried; one more beyond an end at which some best value is.
-        chooses: dotted key of params.yaml -> the run that is trained with each value at that key.
-    """
-
-    grid: list[float] = Field(min_length=2)
-    chooses: dict[str, str] = Field(min_length=1)
+    grid: list[float] = Field(min_length=2)  # and one more beyond an end at which some best value is
+    chooses: dict[str, str] = Field(min_length=1)  # key of params.yaml -> the run that is trained with each value
 
     @field_validator("grid")
     @classmethod
@@ -59,17 +54,11 @@ class Tune(Record):
 
 
 class OwnClient(Record):
-    """A user's data: one more client, or an organisation of a federation.
+    """A user's data: one more client, or an organisation of a federation."""
 
-    Attributes:
-        folder: of meetings, in any format that is read.
-        file: of labelled texts, of a federation on another task; a CSV or JSONL with the columns of the task.
-        roles: whether speakers' names in meetings are replaced.
-    """
-
-    folder: FilePath | None = None
-    file: FilePath | None = None
-    roles: bool = False
+    folder: FilePath | None = None  # of meetings, in any format that is read
+    file: FilePath | None = None  # of labelled texts: a CSV or JSONL with the columns of the task
+    roles: bool = False  # whether speakers' names in meetings are replaced
 
     @model_validator(mode="after")
     def _has_one(self) -> OwnClient:
@@ -222,17 +211,12 @@ class Params(CommonKnobs):
         return wanted.model_copy(update=filled)
 
     def training_of(self, name: str) -> CommonKnobs:
-        """A run's common knobs: its own over its data set's over the file's.
-
-        Raises:
-            ValueError: a knob is out of range; the message names it.
-        """
+        """A run's common knobs: its own over its data set's over the file's; a ValueError where one is wrong."""
         run, data = self.runs[name], self.data_of(name)
         common = {knob: first_of(knob, data, self) for knob in CommonKnobs.model_fields}
-        rounds = max(1, round(run.rounds_share * common["rounds"])) + (self.added_rounds if run.prolonged else 0)
-        common["rounds"] = rounds
+        common["rounds"] = max(1, round(run.rounds_share * common["rounds"])) + run.prolonged * self.added_rounds
         if run.prolonged:  # runs with added rounds are compared at equal rounds: none may stop early
-            common["patience"] = rounds
+            common["patience"] = common["rounds"]
         own = {knob: value for knob, value in run.knobs.items() if knob in CommonKnobs.model_fields}
         try:
             return CommonKnobs.model_validate(common | own)
@@ -244,9 +228,6 @@ class Params(CommonKnobs):
 
         Args:
             known: the algorithm's `Hyperparameters`, whose names are those of params.yaml.
-
-        Raises:
-            QuorumError: a key of the run is no knob of its training or its algorithm, or is out of range.
         """
         names = [field.alias or key for key, field in known.model_fields.items()]
         if taken := [name for name in names if name in (*Run.model_fields, *CommonKnobs.model_fields)]:

@@ -32,19 +32,15 @@ LEARNED = ("head", "classes", "render", "head_input", "initial", "items", "outpu
 
 
 def learner_of(params: Params, name: str) -> Learner | None:
-    """A run's learner; None for turns of the source, which need no model.
-
-    Raises:
-        QuorumError: nothing says how much of an example it reads, or an encoder is cut above its last layer.
-    """
+    """A run's learner; None for turns of the source, which need no model; an error where its limits do not fit."""
     run, data = params.runs[name], params.settings[params.runs[name].setting].data_sets[0]
     if run.method in TURNS:
         return None
     backbone = str(params.value_of(name, "backbone"))
     keys = ("source_tokens",) if backbone in ENCODERS else ("source_tokens", "target_tokens")
     limits = {key: params.value_of(name, key) for key in keys}
-    for key in (key for key in keys if limits[key] is None):
-        raise QuorumError(f"{PARAMS}: data.{data}.{key}: is missing; add it here or in `scales`")
+    if missing := [key for key in keys if limits[key] is None]:
+        raise QuorumError(f"{PARAMS}: data.{data}.{missing[0]}: is missing; add it here or in `scales`")
     size = params.value_of(name, "size")
     above: Above = params.value_of(name, "above") or ("layers" if backbone in ENCODERS else "bottleneck")
     shared: Json = {"task": TASKS[params.data[data].task], "above": above, "device": params.device}
@@ -76,11 +72,7 @@ def algorithm_of(params: Params, name: str) -> tuple[Algorithm, BaseModel]:
 
 
 def train_order(params: Params, name: str) -> TrainOrder:
-    """A run's training at its seeds, with only those hyperparameters that its algorithm has.
-
-    Raises:
-        QuorumError: its hyperparameters do not fit its algorithm, its data set, its setting or its optimizer.
-    """
+    """A run's training at its seeds, with only those hyperparameters that its algorithm has, if they fit it."""
     run, task = params.runs[name], TASKS[params.data_of(name).task]
     learner, seeds, kept = learner_of(params, name), params.seeds_of(name), set(params.keep_rounds)
     common: Json = {"setting": run.setting, "seeds": seeds, "keep_rounds": sorted(kept & set(seeds))}

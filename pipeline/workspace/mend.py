@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+from contextlib import suppress
 from pathlib import Path
 
 from pipeline.workspace import layout
@@ -28,9 +29,8 @@ def mend(root: Path | None = None) -> None:
             users.unlink()
             say(f"{users}: was cut short, so it was removed")
     with locked(own / "lock", wait=False) as free:
-        for lock in [root / "dvc.lock", *root.glob("experiments/*/dvc.lock")] if free else []:
-            if lock.is_file():
-                _mend_lock(lock)
+        for lock in [*root.glob("dvc.lock"), *root.glob("experiments/*/dvc.lock")] if free else []:
+            _mend_lock(lock)
 
 
 def _mend_lock(path: Path) -> None:
@@ -48,11 +48,10 @@ def _mend_lock(path: Path) -> None:
 
 
 def _is_json(path: Path) -> bool:
-    try:
+    with suppress(ValueError):
         json.loads(path.read_bytes())
-    except ValueError:
-        return False
-    return True
+        return True
+    return False
 
 
 def _is_lock(text: str) -> bool:
@@ -60,8 +59,7 @@ def _is_lock(text: str) -> bool:
     from dvc.schema import COMPILED_LOCKFILE_SCHEMA
     from voluptuous import Invalid
 
-    try:
+    with suppress(yaml.YAMLError, Invalid):
         COMPILED_LOCKFILE_SCHEMA(yaml.load(text, yaml.CSafeLoader))
-    except (yaml.YAMLError, Invalid):
-        return False
-    return True
+        return True
+    return False

@@ -26,11 +26,7 @@ TRAINING_TAG = "quorum.training"
 
 @contextmanager
 def failures() -> Iterator[None]:
-    """Whatever goes wrong in MLflow and its database, as one line.
-
-    Raises:
-        QuorumError: the store cannot be opened or written.
-    """
+    """Whatever goes wrong in MLflow and its database, as one line."""
     from mlflow.exceptions import MlflowException
     from sqlalchemy.exc import SQLAlchemyError
 
@@ -38,9 +34,9 @@ def failures() -> Iterator[None]:
         yield
     except (MlflowException, SQLAlchemyError, OSError) as error:
         reason = " ".join(str(error).split())[:160]
+        remedy = "close what holds it, or delete it, and run `python -m pipeline track`, which brings it back"
         raise QuorumError(
-            f"{layout.home() / 'mlflow.db'}: could not be opened or written ({reason}); close what holds it, or delete "
-            "it, and run `python -m pipeline track`, which brings it back"
+            f"{layout.home() / 'mlflow.db'}: could not be opened or written ({reason}); {remedy}"
         ) from None
 
 
@@ -52,13 +48,9 @@ class Store:
 
         set_tracking_uri(layout.mlflow_uri())
         self._client = MlflowClient(layout.mlflow_uri())
-        known = self._client.get_experiment_by_name(EXPERIMENT)
-        self._experiment = known.experiment_id if known else self._created()
-
-    def _created(self) -> str:
-        where = layout.mlflow_artifacts().as_uri()
-        experiment: str = self._client.create_experiment(EXPERIMENT, where, tags={KIND_TAG: KIND})
-        return experiment
+        known, where = self._client.get_experiment_by_name(EXPERIMENT), layout.mlflow_artifacts().as_uri()
+        create = self._client.create_experiment
+        self._experiment = known.experiment_id if known else create(EXPERIMENT, where, tags={KIND_TAG: KIND})
 
     def run(self, identity: str, name: str, tags: Callable[[], dict[str, str]]) -> tuple[str, bool]:
         """The MLflow run of an identity, made with `tags` if it is not there: (its id, whether it is complete)."""
@@ -75,15 +67,12 @@ class Store:
 
     def set_status(self, run: str, status: str) -> None:
         """`RUNNING`, or how it ended."""
-        if status == "RUNNING":
-            self._client.update_run(run, status)
-        else:
-            self._client.set_terminated(run, status)
+        (self._client.update_run if status == "RUNNING" else self._client.set_terminated)(run, status)
 
     def params(self, run: str, values: Json) -> None:
         from mlflow.entities import Param
 
-        self._client.log_batch(run, params=[Param(key, str(value)) for key, value in _flat(values).items()])
+        self._client.log_batch(run, params=[Param(key, str(value)) for key, value in _flat(values)])
 
     def metrics(self, run: str, values: Mapping[str, float], step: int = 0) -> None:
         from mlflow.entities import Metric
@@ -113,11 +102,7 @@ class Store:
         self._client.set_terminated(run)
 
 
-def _flat(values: Json, prefix: str = "") -> Json:
-    flat: Json = {}
+def _flat(values: Json, prefix: str = "") -> Iterator[tuple[str, object]]:
+    """Dotted key -> value."""
     for key, value in values.items():
-        if isinstance(value, dict):
-            flat |= _flat(value, f"{prefix}{key}.")
-        else:
-            flat[f"{prefix}{key}"] = value
-    return flat
+        yield from _flat(value, f"{prefix}{key}.") if isinstance(value, dict) else [(f"{prefix}{key}", value)]
