@@ -19,13 +19,14 @@ from pipeline.errors import QuorumError
 from pipeline.model.decoding_rule import DecodingRule
 from pipeline.model.precision import Precision
 from pipeline.plan.learner import OPTIONAL, Learner, Reader, Training
-from pipeline.workspace.files import read_json
+from pipeline.workspace.files import empty_folder, read_json, write_json
 from pipeline.workspace.layout import order
 from pipeline.workspace.progress import say
 from pipeline.workspace.record import Json, Record, first_problem
 from pipeline.workspace.words import nearest
 
 REMEDY = "run `dvc repro plan`"
+LEFT_OUT = "left_out.json"
 
 
 class Order(Record):
@@ -33,10 +34,13 @@ class Order(Record):
     packages: dict[str, str] = Field(default_factory=dict)
     left_out: str | None = OPTIONAL
 
-    def says_left_out(self, item: str) -> bool:
-        """Whether its stage has nothing to do, which is then printed."""
+    def says_left_out(self, item: str, folder: Path | None = None) -> bool:
+        """Whether its stage has nothing to do, which is then printed, and is all that its folder has."""
         if self.left_out:
             say(f"{item}: left out: {self.left_out}")
+            if folder is not None:
+                empty_folder(folder)
+                write_json(folder / LEFT_OUT, {"left_out": self.left_out})
         return self.left_out is not None
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import fields
 from pathlib import Path
 
@@ -47,9 +47,10 @@ def resolve(params: Params) -> dict[str, Json]:
     found |= {f"encode/{name}": encode_order(params, name) for name in params.settings}
     rows: list[orders.RunRow] = []
     for name in params.runs:
-        stages = _of_run(params, name)
+        train = train_order(params, name)
+        stages = {"train": train, **_of_predictions(params, name, train)}
         found |= {f"{stage}/{name}": order for stage, order in stages.items()}
-        rows += _rows(params, name, stages)
+        rows += _rows(params, name, train, [json.loads(order.model_dump_json()) for order in stages.values()])
     found |= {"analyze": _analyze(params, rows), "report": _report(params, rows)}
     return {f"{name}.json": json.loads(order.model_dump_json()) for name, order in found.items()}
 
@@ -149,15 +150,13 @@ def _encoding(learner: Learner) -> str:
     return sha256_json([code, packages_of("encode")])
 
 
-def _of_run(params: Params, name: str) -> dict[str, orders.Order]:
-    """A run's stages: train, predict and evaluate."""
-    run, task = params.runs[name], TASKS[params.data_of(name).task]
-    setting = params.settings[run.setting]
-    train = train_order(params, name)
+def _of_predictions(params: Params, name: str, train: orders.TrainOrder) -> dict[str, orders.Order]:
+    """The orders of a run's `predict` and `evaluate`."""
+    run, task = params.runs[name], task_of(params, train.setting)
     knobs = {field.name: params.value_of(name, field.name) for field in fields(DecodingRule)}
     decodes = run.decode and run.method not in TURNS and writes(load_task(task))
-    where: Json = {"task": task, "data": setting.data_sets, "setting": run.setting, "seeds": train.seeds}
-    where["left_out"] = train.left_out
+    where: Json = {"task": task, "data": params.settings[run.setting].data_sets, "left_out": train.left_out}
+    where |= {"setting": run.setting, "seeds": train.seeds}
     predict = orders.PredictOrder(
         **made_by("predict", task, parts=PREDICTED),
         learner=train.learner,
@@ -167,18 +166,12 @@ def _of_run(params: Params, name: str) -> dict[str, orders.Order]:
         **where,
     )
     scored = made_by("evaluate", task, parts=("metrics", "score"))
-    return {
-        "train": train,
-        "predict": predict,
-        "evaluate": orders.EvaluateOrder(**scored, use_stemmer=params.use_stemmer, **where),
-    }
+    return {"predict": predict, "evaluate": orders.EvaluateOrder(**scored, use_stemmer=params.use_stemmer, **where)}
 
 
-def _rows(params: Params, name: str, stages: Mapping[str, orders.Order]) -> list[orders.RunRow]:
-    """A run at each of its seeds, as tables name it, with the hashes of its orders."""
-    run, train = params.runs[name], stages["train"]
-    assert isinstance(train, orders.TrainOrder)
-    content = [json.loads(order.model_dump_json()) for order in stages.values()]
+def _rows(params: Params, name: str, train: orders.TrainOrder, content: list[Json]) -> list[orders.RunRow]:
+    """A run at each of its seeds, as tables name it, with the hashes of its orders' contents."""
+    run = params.runs[name]
     clients = run.evaluate == "local" and algorithm_of(params, name)[0].evaluates == "server"
     drawn = [params.setting_of(run.setting).model_dump(mode="json"), params.data_of(name).take.model_dump(mode="json")]
     rows = []
@@ -242,19 +235,19 @@ def _distinct(params: Params, names: Sequence[str]) -> list[str]:
 
 
 def _report(params: Params, rows: Sequence[orders.RunRow]) -> orders.ReportOrder:
-    tasks = {TASKS[data.task] for data in params.data.values()}
     ends = [data.span_end for data in params.data.values() if data.source == "qmsum"]
     knobs = {knob: getattr(params, knob) for knob in SHOWN} | ({"span_end": ends[0]} if ends else {})
+    tasks = {name: TASKS[data.task] for name, data in params.data.items()}
     backbones = [row.learner.view.backbone for row in rows if row.learner is not None]
     return orders.ReportOrder(
-        code=code_of_page(params.page, sorted(tasks)),
+        code=code_of_page(params.page, sorted(set(tasks.values()))),
         packages=packages_of("report"),
         page=params.page,
         scale=params.scale,
         precision=precision_of(params),
         sign_flips=params.sign_flips,
         paper=params.paper,
-        data={name: TASKS[data.task] for name, data in params.data.items()},
+        data=tasks,
         published=[name for name, data in params.data.items() if data.file is None],
         settings={name: params.setting_of(name) for name in params.settings},
         knobs=knobs,

@@ -17,10 +17,9 @@ from pipeline.workspace.record import Json
 def run(name: str) -> None:
     """Write a run's predictions at each of its seeds: its models', turns of the source, or losses alone."""
     order = read_order(layout.order("predict", name), PredictOrder)
-    empty_folder(layout.PREDICTIONS / name)
-    if order.says_left_out(f"predict {name}"):
-        write_json(layout.PREDICTIONS / name / "left_out.json", {"left_out": order.left_out})
+    if order.says_left_out(f"predict {name}", layout.PREDICTIONS / name):
         return
+    empty_folder(layout.PREDICTIONS / name)
     examples = examples_of(order.data, load_task(order.task).kind)
     answers = _answers if order.turns is None else _turns
     for run_id, rows, models in answers(name, order, examples):

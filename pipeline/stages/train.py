@@ -8,15 +8,14 @@ from contextlib import AbstractContextManager, nullcontext
 
 from pipeline.federated.history import OnRound, Round
 from pipeline.model.tensor_file import is_intact
-from pipeline.plan.orders import TrainOrder, planned_run, read_order
+from pipeline.plan.orders import LEFT_OUT, TrainOrder, planned_run, read_order
 from pipeline.runs.index import Index, read_index, read_manifest, training_key
 from pipeline.runs.prune import remove_unless_awaited
 from pipeline.runs.result_files import refuse_to_retrain
 from pipeline.workspace import layout
-from pipeline.workspace.files import empty_folder, read_json, sha256_json, write_json
+from pipeline.workspace.files import read_json, sha256_json, write_json
 from pipeline.workspace.progress import say
 
-LEFT_OUT = "left_out.json"
 Log = Callable[[str], AbstractContextManager[OnRound]]
 """Run id -> a context with a function that logs each round's rows."""
 
@@ -29,9 +28,7 @@ def unlogged(_: str) -> AbstractContextManager[OnRound]:
 def run(name: str, log: Log = unlogged) -> None:
     """Train a run at each seed that is not trained yet; a killed training resumes at its last finished round."""
     order = read_order(layout.order("train", name), TrainOrder)
-    if order.says_left_out(f"train {name}"):
-        empty_folder(layout.MODELS / name)
-        write_json(layout.MODELS / name / LEFT_OUT, {"left_out": order.left_out})
+    if order.says_left_out(f"train {name}", layout.MODELS / name):
         return
     (layout.MODELS / name / LEFT_OUT).unlink(missing_ok=True)
     index = None if order.learner is None else read_index(order.setting, name)
@@ -57,9 +54,9 @@ def _train(name: str, seed: int, order: TrainOrder, index: Index | None, log: Lo
     from pipeline.runs.learners import initial, model_of, train_learner
 
     if training is None or index is None or key is None:
-        learner = order.learner
-        encoder = learner is not None and learner.view.adapted_layers is None and index is not None
-        begins = initial(learner, model_of(learner), index.classes, seed) if encoder else {}  # type: ignore[arg-type,union-attr]
+        learner, begins = order.learner, {}
+        if learner is not None and learner.view.adapted_layers is None and index is not None:
+            begins = initial(learner, model_of(learner), index.classes, seed)
         export_untrained(run_id, begins)
     else:
         with log(run_id) as on_round:
