@@ -186,8 +186,7 @@ def test_ones_own_clients_join_the_settings_that_take_them() -> None:
 
 
 @pytest.mark.parametrize(
-    ("changes", "alpha"),
-    [({}, 0.3), ({"alpha": 2.0}, 2.0), ({"beta": 5.0}, None), ({"spread": True}, None)],
+    ("changes", "alpha"), [({}, 0.3), ({"alpha": 2.0}, 2.0), ({"beta": 5.0}, None), ({"spread": True}, None)]
 )
 def test_a_skewed_setting_without_a_skew_has_the_files_alpha(changes: dict[str, Any], alpha: float | None) -> None:
     params = params_of(alpha=0.3, **{f"settings.news.{key}": value for key, value in changes.items()})

@@ -49,11 +49,7 @@ def test_an_experiment_reads_the_roots_data_and_writes_its_own() -> None:
     script = "from pipeline.workspace import layout as l; print(l.SAMPLE, l.examples('qmsum'), l.order('report'))"
     env = os.environ | {"QUORUM_BASE": "../..", "PYTHONPATH": str(ROOT)}
     done = subprocess.run([sys.executable, "-c", script], env=env, capture_output=True, text=True, check=True)
-    assert done.stdout.split() == [
-        "../../data/sample",
-        "data/prepared/qmsum/examples.jsonl",
-        "data/plan/report.json",
-    ]
+    assert done.stdout.split() == ["../../data/sample", "data/prepared/qmsum/examples.jsonl", "data/plan/report.json"]
 
 
 @pytest.mark.parametrize(
