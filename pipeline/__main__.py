@@ -11,11 +11,12 @@ import sys
 import traceback
 from importlib import import_module
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from pipeline.errors import QuorumError
+from pipeline.workspace.layout import downloads
 from pipeline.workspace.progress import say
 from pipeline.workspace.quiet import silence
 from pipeline.workspace.words import WHOLE
@@ -67,9 +68,10 @@ GROUPS = {
 }
 
 
-def _call(target: str, *arguments: str) -> None:
+def _call(target: str, *arguments: object, **options: object) -> Any:
+    """Import a module of ours, and call its function."""
     module, _, function = target.partition(":")
-    getattr(import_module(f"pipeline.{module}"), function)(*arguments)
+    return getattr(import_module(f"pipeline.{module}"), function)(*arguments, **options)
 
 
 def _add_call(command: str, target: str, text: str) -> None:
@@ -95,19 +97,15 @@ for _name, _text in STAGES.items():
 @app.command()
 def train(run: Item) -> None:
     """Train a run at its seeds; a killed training resumes at its last finished round."""
-    from pipeline.runs.tracking import live
-
-    with live(run) as log_round:
-        import_module("pipeline.stages.train").run(run, log_round)
+    with _call("runs.tracking:live", run) as log_round:
+        _call("stages.train:run", run, log_round)
 
 
 @app.command(hidden=True)
 def log(run: Item) -> None:
     """Log in MLflow the rounds that a run's trainings write to standard input."""
-    from pipeline.runs.tracking import log as log_rounds
-
     try:
-        log_rounds(sys.stdin)
+        _call("runs.tracking:log", sys.stdin)
     except QuorumError as error:
         say(f"track: training of {run} goes on without MLflow: {error}")
 
@@ -115,12 +113,9 @@ def log(run: Item) -> None:
 @app.command()
 def report() -> None:
     """Render the comparisons, tables, figures and the page from results/."""
-    from pipeline.runs.tracking import project
-    from pipeline.stages.report import run
-
-    run()
+    _call("stages.report:run")
     try:
-        project()
+        _call("runs.tracking:project")
     except QuorumError as error:  # the results are files
         say(f"track: the results are there, MLflow is not up to date: {error}")
 
@@ -136,10 +131,7 @@ def meetings_check(
 @app.command()
 def missing() -> None:
     """Name the last DVC stage of every planned run without a result; refused where another precision would be used."""
-    from pipeline.plan.orders import planned_runs
-    from pipeline.runs.result_files import missing as without_result
-
-    print(" ".join(without_result(planned_runs())))
+    print(" ".join(_call("runs.result_files:missing", _call("plan.orders:planned_runs"))))
 
 
 @GROUPS["ratings"].command("export")
@@ -148,9 +140,7 @@ def ratings_export(
     seed: Annotated[int, typer.Option(help="which examples are drawn")] = 1,
 ) -> None:
     """Write rating sheets into reports/ratings: 20 test examples a domain, three pairs each."""
-    from pipeline.report.ratings import export
-
-    export(raters, seed)
+    _call("report.ratings:export", raters, seed)
 
 
 @GROUPS["ratings"].command("import")
@@ -158,18 +148,13 @@ def ratings_import(
     files: Annotated[list[Path], typer.Argument(help="what raters sent back: the page's JSON, or the filled CSV")],
 ) -> None:
     """Join ratings into results/ratings.csv."""
-    from pipeline.report.ratings import import_ratings
-
-    import_ratings(files)
+    _call("report.ratings:import_ratings", files)
 
 
 @app.command()
 def weights() -> None:
     """Fetch the embedded backbone's weights into work/downloads, without converting them."""
-    from pipeline.model.obtain import fetch_embedded
-    from pipeline.workspace.layout import downloads
-
-    fetch_embedded(downloads())
+    _call("model.obtain:fetch_embedded", downloads())
 
 
 @app.command()
@@ -179,9 +164,7 @@ def prune(
     ] = False,
 ) -> None:
     """Remove the checkpoints of trainings that are finished."""
-    from pipeline.runs.prune import prune as prune_work
-
-    prune_work(unplanned=unplanned)
+    _call("runs.prune:prune", unplanned=unplanned)
 
 
 @app.command()
@@ -193,9 +176,7 @@ def summarize(
     turns: Annotated[str | None, typer.Option(help="use only these turns, counted from 1: A-B")] = None,
 ) -> None:
     """Summarize a new meeting with a client's trained adapter."""
-    from pipeline.runs.summarize import summarize_file
-
-    print(summarize_file(file, run=run, client=client, query=query, turns=turns))
+    print(_call("runs.summarize:summarize_file", file, run=run, client=client, query=query, turns=turns))
 
 
 def cli() -> None:

