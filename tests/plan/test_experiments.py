@@ -11,13 +11,12 @@ import pytest
 import yaml
 from conftest import ROOT
 
-from pipeline.clients.setting import Balanced, Counts, Domains, Share
 from pipeline.evaluation.comparisons import read_comparisons
 from pipeline.plan.checks import read_params, unshown
 from pipeline.plan.reading import read_scales
 from pipeline.plan.resolve import resolve
 from pipeline.plan.schema import Params
-from pipeline.plan.training import learner_of, left_out
+from pipeline.plan.training import left_out
 
 FOLDERS = [".", *sorted(path.parent.name for path in ROOT.glob("experiments/*/params.yaml"))]
 
@@ -71,27 +70,6 @@ def test_a_run_of_two_experiments_is_one_training() -> None:
     common = [name for name in ablations if name.startswith("train/") and name in paper]
     assert "train/fedselectkd-own.json" in common
     assert [name for name in common if ablations[name] != paper[name]] == []
-
-
-def test_the_papers_laptop_has_the_sizes_that_its_numbers_were_made_with() -> None:
-    """A third of Academic's 218 training examples is five steps of 16; 80 training examples a client in Fig. 7, 2% of
-    SAMSum in Fig. 8, all of ICSI and 960 target tokens in Fig. 9.
-    """
-    params = params_of("paper")
-    found = {name: params.setting_of(name) for name in params.settings}
-    domains, balanced, extreme, long = (found[name] for name in ("domains", "noniid_balanced", "extreme", "long"))
-    assert isinstance(domains, Domains)
-    assert domains.share_of("Academic") == Share(train_fraction=0.334, validation_examples=40)
-    assert isinstance(balanced, Balanced)
-    assert balanced.counts == Counts(train=80, val=40, test=40)
-    assert isinstance(extreme, Domains)
-    assert extreme.share_of("SAMSum") == Share(train_fraction=0.02, validation_examples=40, test_examples=100)
-    assert extreme.weights == {"SAMSum": pytest.approx(16.7)}
-    assert isinstance(long, Domains)
-    assert long.share_of("ICSI") == Share(train_fraction=1.0, validation_examples=40)
-    learner = learner_of(params, "fedavg-long")
-    assert learner is not None
-    assert (learner.view.source_tokens, learner.view.target_tokens) == (1024, 960)
 
 
 def test_the_scaled_lambda_is_that_of_the_share_which_is_distilled() -> None:

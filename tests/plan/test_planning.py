@@ -44,7 +44,6 @@ BATCHES = of("partition", "domains", "both", "news")
         ({"tau": 4.0}, of("train", "fedselectkd")),
         ({"lambda": 0.6}, of("train", "fedkd", "fedselectkd")),
         ({"local_start": "own"}, of("train", "fedkd", "fedselectkd", "tau-2")),
-        ({"rates.server": 0.9}, of("train", "fedavg", "both", "news")),
         ({"learning_rate": 0.9}, of("train", *TRAINED)),
         ({"rounds": 4}, of("train", *TRAINED)),
         ({"clients_per_round": 2}, of("train", *set(TRAINED) - {"single"})),
@@ -69,13 +68,10 @@ BATCHES = of("partition", "domains", "both", "news")
         ({"data_source": "sample"}, of("ingest", "qmsum", "samsum", "20news")),
         ({"data.qmsum.span_end": "exclusive"}, of("prepare", "qmsum")),
         ({"data.samsum.query": f"{QUERY} Briefly."}, of("prepare", "samsum")),
-        ({"data.news.headers": "all"}, of("prepare", "news")),
         ({"data.news.take": {}}, of("partition", "news")),
         ({"data.news.classes": ["one", "two"]}, of("encode", "news")),
         ({"data.news.rounds": 7}, of("train", "news")),
-        ({"settings.both.clients": ["Academic", "SAMSum"]}, of("partition", "both")),
         ({"runs.fedavg.rounds": 7}, of("train", "fedavg")),
-        ({"sections.mine": ["fedkd"]}, set()),
     ],
     ids=lambda value: next(iter(value)) if isinstance(value, dict) else "",
 )
@@ -124,16 +120,6 @@ def test_clients_before_aggregation_are_a_part_of_the_same_training() -> None:
         ("single", {"runs.single.at": "large", "scale": "small"}, "is a run of scale large"),
         ("tau-2", {"runs.tau-2.kd_from_round": 9}, "kd_from_round: 9, but of 3 rounds"),
         ("single", {"runs.single.adapted_layers": 15}, "adapted_layers: 15, but tiny-llama has 4 decoder layers"),
-        (
-            "single",
-            {
-                "backbone": "tiny-bart",
-                "backbones": ["tiny-bart", "tiny-bert"],
-                "runs.single.adapted_positions": "all",
-                "runs.single.decode": False,
-            },
-            "adapted_positions: all, but the encoder of tiny-bart reads the prompt, and has no adapters",
-        ),
     ],
 )
 def test_a_run_that_its_scale_or_backbone_does_not_allow_is_left_out(
@@ -156,7 +142,6 @@ def test_a_backbone_of_left_out_runs_alone_is_left_out() -> None:
     [
         ({}, False),
         ({"dropout": 0.1, "decode": False}, True),
-        ({"adapted_positions": "all", "decode": False}, True),
         ({"adapted_layers": 3}, True),
         ({"adapted_layers": 2}, False),
     ],
@@ -175,7 +160,6 @@ WITHOUT_TEXTS |= {"sources": ["qmsum", "samsum"], "backbones": ["tiny-llama"]}
     ("changes", "found"),
     [
         ({}, ("bottleneck", 16)),
-        ({"size": 5}, ("bottleneck", 5)),
         ({"above": "lora"}, ("lora", 8)),
         ({"size": 5, "runs.fedavg.size": 6}, ("bottleneck", 6)),
     ],
