@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 
 from pipeline.clients.skews import SERVER
 from pipeline.corpora.example import examples_of
-from pipeline.plan.orders import AnalyzeOrder, RunRow, planned_run, read_order
+from pipeline.plan.orders import AnalyzeOrder, planned_run, read_order
 from pipeline.runs.analysis import crossed_of, deciles_of, divergence_of, words_of_run
 from pipeline.tasks.task import load_task
 from pipeline.workspace import layout
@@ -35,7 +35,10 @@ def run() -> None:
     for setting, seeds in order.settings.items():
         write_json(layout.clients_of(setting), {"seeds": {str(seed): _clients(setting, seed) for seed in seeds}})
     examples = examples_of(order.data, load_task(order.task).kind)
-    _words([planned_run(identity) for identity in order.distilling], examples, order.sign_flips)
+    rows = [planned_run(identity) for identity in order.distilling]
+    words = words_of_run([row for row in rows if row.name == rows[0].name], examples, order.sign_flips)
+    write_table(layout.POS_SHARES, words.parts, PARTS)
+    write_table(layout.WORD_SHARES, words.shares, SHARES)
     analyses: list[tuple[str, list[str], Callable[[str], Mapping[str, object]]]] = [
         ("deciles", order.distilling, lambda name: deciles_of(planned_run(name))),
         ("crossed", order.crossed, lambda name: crossed_of(planned_run(name))),
@@ -59,10 +62,3 @@ def _clients(setting: str, seed: int) -> Json:
     }
     given = sum(len(ids) for own in manifest.values() for ids in own.values())
     return {"clients": clients, "unassigned": len(labels) - given}
-
-
-def _words(rows: list[RunRow], examples: Json, samples: int) -> None:
-    """Write which words were distilled, over all seeds; without a selective run the tables have no rows."""
-    words = words_of_run([row for row in rows if row.name == rows[0].name], examples, samples)
-    write_table(layout.POS_SHARES, words.parts, PARTS)
-    write_table(layout.WORD_SHARES, words.shares, SHARES)

@@ -73,18 +73,9 @@ def outdated(params: Params) -> list[str]:
     stages = [
         f"ingest@{name}" for name in params.sources if name not in files and is_outdated(name, params.data_source)
     ]
-    return [*stages, "plan"] if _other_weights(params) or _other_machine(params) else stages
-
-
-def _other_weights(params: Params) -> bool:
-    planned = layout.order("backbone", params.backbones[0])
-    if params.weights is None or not planned.is_file():
-        return False
-    known = read_json(planned)["weights"]
-    return known is None or bool(known["files"] != weights_folder(params.weights).files)
-
-
-def _other_machine(params: Params) -> bool:
-    """Whether the plan is of a machine that uses another precision."""
-    planned = layout.order("report")
-    return planned.is_file() and read_json(planned).get("precision") != precision_of(params)
+    backbone, report = layout.order("backbone", params.backbones[0]), layout.order("report")
+    other = report.is_file() and read_json(report).get("precision") != precision_of(params)
+    if params.weights is not None and backbone.is_file():
+        known = read_json(backbone)["weights"]
+        other |= known is None or known["files"] != weights_folder(params.weights).files
+    return [*stages, "plan"] if other else stages

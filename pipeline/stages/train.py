@@ -40,13 +40,16 @@ def _train(name: str, seed: int, order: TrainOrder, index: Index | None, log: Lo
     run_id, manifest = layout.run_id(name, seed), read_manifest(order.setting, seed)
     training = order.at(seed)
     key = None if training is None or index is None else training_key(training, manifest, index)
-    note = {"training": key, "exported": _exported(order, seed)}
-    if _has(run_id, note):  # DVC leaves earlier files: if only another seed has changed, they are of this plan
+    model = order.learner and order.learner.model_dump(mode="json")
+    exported = sha256_json([order.evaluate, order.evaluated, model, seed])  # decides which models are written
+    path, note = layout.trained_as(run_id), {"training": key, "exported": exported}
+    # DVC leaves earlier files: if only another seed has changed, they are of this plan.
+    if path.is_file() and read_json(path) == note and is_intact(run_id):
         say(f"train {run_id}: has been trained")
         return
     refuse_to_retrain(planned_run(run_id))
     # Removed first, so that models that are only partly removed never seem complete.
-    layout.trained_as(run_id).unlink(missing_ok=True)
+    path.unlink(missing_ok=True)
     shutil.rmtree(layout.MODELS / run_id, ignore_errors=True)
     history: Sequence[Round] = ()
     # These imports take seconds, which a run that is finished or left out saves.
@@ -63,21 +66,10 @@ def _train(name: str, seed: int, order: TrainOrder, index: Index | None, log: Lo
             finished = train_learner(training, manifest, index, key, run_id, on_round)
         export(run_id, finished, order, manifest, index)
         history = finished.progress.history
-    write_json(layout.trained_as(run_id), note)
+    write_json(path, note)
     write_json(layout.timing("train", run_id), _timing(history) | {"training": key})
     if key is not None:
         remove_unless_awaited(run_id, key)
-
-
-def _exported(order: TrainOrder, seed: int) -> str:
-    """A hash of what decides which models are written."""
-    return sha256_json([order.evaluate, order.evaluated, order.learner and order.learner.model_dump(mode="json"), seed])
-
-
-def _has(run_id: str, note: dict[str, str | None]) -> bool:
-    """Whether a run has all models of a training, undamaged."""
-    path = layout.trained_as(run_id)
-    return path.is_file() and read_json(path) == note and is_intact(run_id)
 
 
 def _timing(history: Sequence[Round]) -> dict[str, object]:

@@ -58,6 +58,14 @@ def copy_tree(folder: Path, into: Path) -> None:
                 shutil.copyfile(path, temporary)
 
 
+def link(source: Path | str, target: Path | str) -> None:
+    """Hard-link a file where the disk can, else copy it."""
+    try:
+        os.link(source, target)
+    except OSError:
+        shutil.copy2(source, target)
+
+
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
     """Yield a temporary path in the folder of `path`; rename it to `path` if the block succeeds.

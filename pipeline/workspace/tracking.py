@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -11,7 +10,7 @@ from pathlib import Path
 
 from pipeline.errors import QuorumError
 from pipeline.workspace import layout
-from pipeline.workspace.files import flush, make_folder
+from pipeline.workspace.files import flush, link, make_folder
 from pipeline.workspace.record import Json
 
 EXPERIMENT = "quorum"
@@ -87,15 +86,12 @@ class Store:
             self.metrics(run, {f"events/{kind}": count}, number)
 
     def artifact(self, run: str, path: Path, folder: str) -> None:
-        """Put a file under a run, by a hard link where the disk can: adapters are large, and lie there already."""
+        """Put a file under a run, by a hard link, since adapters are large."""
         target = layout.mlflow_artifacts() / run / "artifacts" / folder / path.name
         make_folder(target.parent)
         target.unlink(missing_ok=True)
-        try:
-            os.link(path, target)
-            flush(target.parent)
-        except OSError:
-            self._client.log_artifact(run, str(path), folder)
+        link(path, target)
+        flush(target.parent)
 
     def finish(self, run: str) -> None:
         self._client.set_tag(run, COMPLETE_TAG, "true")
