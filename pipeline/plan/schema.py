@@ -224,11 +224,7 @@ class Params(CommonKnobs):
             raise ValueError(f"runs.{name}.{first_problem(error)}") from None
 
     def hyperparameters_of(self, name: str, known: type[BaseModel]) -> BaseModel:
-        """An algorithm's hyperparameters: the run's own, else its data set's, the file's, the algorithm's defaults.
-
-        Args:
-            known: the algorithm's `Hyperparameters`, whose names are those of params.yaml.
-        """
+        """An algorithm's hyperparameters, of class `known`: the run's, its data set's, the file's, or the default."""
         names = [field.alias or key for key, field in known.model_fields.items()]
         if taken := [name for name in names if name in (*Run.model_fields, *CommonKnobs.model_fields)]:
             raise QuorumError(f"{known.__module__}: {taken[0]}: is a knob of all runs; choose another name")

@@ -95,10 +95,8 @@ def replacing(path: Path) -> Iterator[Path]:
     except OSError as error:
         if error.filename is not None and begun and Path(error.filename).parent != path.parent:
             raise  # the block failed to read something
-        raise QuorumError(
-            f"{path}: could not be written ({error.strerror or error}); free disk space or check permissions, "
-            "then run the same command again"
-        ) from error
+        remedy = "free disk space or check permissions, then run the same command again"
+        raise QuorumError(f"{path}: could not be written ({error.strerror or error}); {remedy}") from error
 
 
 @contextmanager
@@ -124,11 +122,7 @@ def _is_at(path: Path, handle: int) -> bool:
 
 @contextmanager
 def locked(path: Path, *, wait: bool = True) -> Iterator[bool]:
-    """Lock `path`, an empty file for this purpose, on this machine; yield whether it is locked now.
-
-    Args:
-        wait: whether to wait for another process that has locked it.
-    """
+    """Lock `path`, an empty file for this purpose; unless this waits for others, yield whether it is locked now."""
     make_folder(path.parent)
     with path.open("a") as handle:
         try:

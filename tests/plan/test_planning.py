@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 from conftest import a_processor_with
 from planned import GONE, Orders, changed, params_of, planned, written
-from workspaces import QUERY
 
 from pipeline.errors import QuorumError
 from pipeline.plan import code
@@ -47,9 +46,7 @@ BATCHES = of("partition", "domains", "both", "news")
         ({"learning_rate": 0.9}, of("train", *TRAINED)),
         ({"rounds": 4}, of("train", *TRAINED)),
         ({"clients_per_round": 2}, of("train", *set(TRAINED) - {"single"})),
-        ({"faults": {"duplicated": 0.5}}, of("train", *TRAINED)),
         ({"keep_rounds": [1]}, of("train", "zeroshot", *TRAINED)),
-        ({"evaluated": "last"}, of("train", "zeroshot", *TRAINED)),
         ({"batch_size": 2}, of("train", *TRAINED) | BATCHES),
         ({"added_rounds": 9}, set()),
         ({"source_tokens": 99}, READERS),
@@ -59,7 +56,6 @@ BATCHES = of("partition", "domains", "both", "news")
         ),
         ({"threads": 7}, ALL_LEARNERS),
         ({"max_tokens": 99}, of("predict", *DECODED)),
-        ({"beams": 4}, of("predict", *DECODED)),
         ({"use_stemmer": True}, of("evaluate", "news", *MEETINGS)),
         ({"sign_flips": 500}, {"analyze"}),
         ({"train_fraction": 0.3}, of("partition", "domains", "both")),
@@ -67,7 +63,6 @@ BATCHES = of("partition", "domains", "both", "news")
         ({"folds": {2: "first"}}, of("partition", "domains", "both", "news")),
         ({"data_source": "sample"}, of("ingest", "qmsum", "samsum", "20news")),
         ({"data.qmsum.span_end": "exclusive"}, of("prepare", "qmsum")),
-        ({"data.samsum.query": f"{QUERY} Briefly."}, of("prepare", "samsum")),
         ({"data.news.take": {}}, of("partition", "news")),
         ({"data.news.classes": ["one", "two"]}, of("encode", "news")),
         ({"data.news.rounds": 7}, of("train", "news")),
