@@ -64,7 +64,8 @@ def checked(content: Json) -> Params:
     _used(params)
     _own_clients(params)
     _seeds(params)
-    _decoding(params)
+    if params.beams == 1 and params.length_penalty != 1.0:
+        raise ValueError("length_penalty: is of beam search; set beams above 1, or length_penalty: 1.0")
     for section, names in params.sections.items():
         _known(f"sections.{section}", "run or setting", names, {*params.runs, *params.settings})
         tasks = {params.data_of(name).task for name in names if name in params.runs}
@@ -122,20 +123,22 @@ def _run(params: Params, name: str) -> None:
     if strange := sorted(set(run.seeds or ()) - set(params.data_of(name).seeds or params.seeds)):
         raise ValueError(f"{where}.seeds: {strange[0]} is none of its data set's or the file's seeds")
     _backbone(params, name)
+    if params.min_tokens > (most := params.value_of(name, "max_tokens")):
+        raise ValueError(f"min_tokens: {params.min_tokens} is above max_tokens of {where}: {most}")
     clients = [] if isinstance(setting, Skewed | Natural) else list(getattr(setting, "clients", ()))
     _known(f"{where}.late", "client", run.late, clients)
     if run.late and not set(clients) - set(run.late):
         raise ValueError(f"{where}.late: leaves no client to begin with; leave one out")
-    training, most = params.training_of(name), len(clients) or math.inf
+    training, everyone = params.training_of(name), len(clients) or math.inf
     drawn, rules = training.clients_per_round or math.inf, training.tolerance or Tolerance()
-    if (rules.minimum or 0) > min(drawn, most):
-        few = f"{rules.minimum}, but a round has {min(drawn, most):g} clients"
+    if (rules.minimum or 0) > min(drawn, everyone):
+        few = f"{rules.minimum}, but a round has {min(drawn, everyone):g} clients"
         raise ValueError(f"{where}: tolerance.minimum: {few}; lower it")
     if training.faults is not None and training.faults.silent and rules.deadline is None:
         raise ValueError(f"{where}: faults: some clients never answer; set tolerance.deadline, in seconds")
     if clients and training.faults is not None:
         _known(f"{where}: faults.poisoned", "client", training.faults.poisoned, clients)
-    if run.knobs.get("teacher") in ("initial", "others") and (run.late or drawn < most):
+    if run.knobs.get("teacher") in ("initial", "others") and (run.late or drawn < everyone):
         raise ValueError(f"{where}: teacher: initial and others need every client in every round")
 
 
@@ -189,16 +192,6 @@ def _seeds(params: Params) -> None:
     for name, search in params.tune.searches.items():
         for key, run in search.chooses.items():
             _known(f"tune.searches.{name}.chooses.{key}", "run", [run], params.runs)
-
-
-def _decoding(params: Params) -> None:
-    longest = {"max_tokens": params.max_tokens} | {f"data.{n}.max_tokens": d.max_tokens for n, d in params.data.items()}
-    longest |= {f"settings.{n}.max_tokens": getattr(s, "max_tokens", None) for n, s in params.settings.items()}
-    for where, most in longest.items():
-        if most is not None and params.min_tokens > most:
-            raise ValueError(f"min_tokens: {params.min_tokens} is above {where}: {most}")
-    if params.beams == 1 and params.length_penalty != 1.0:
-        raise ValueError("length_penalty: is of beam search; set beams above 1, or length_penalty: 1.0")
 
 
 def unshown(params: Params) -> dict[str, str]:

@@ -75,8 +75,7 @@ def _of_data(params: Params) -> dict[str, orders.Order]:
     found: dict[str, orders.Order] = {}
     for name, data in params.data.items():
         file: Json = {"file": str(data.file), "contents": _contents(data.file)} if data.file is not None else {}
-        # Users' meetings are read with QMSum's.
-        meetings = params.own_meetings if data.source == "qmsum" else {}
+        meetings = params.own_meetings if data.source == "qmsum" else {}  # users' meetings are read with QMSum's
         own = {client: _own_folder(folder, params.own[client].roles) for client, folder in meetings.items()}
         ingest, task = made_by("ingest"), TASKS[data.task]
         found[f"ingest/{data.source}"] = orders.IngestOrder(**ingest, data_source=params.data_source, own=own, **file)
@@ -102,7 +101,7 @@ def task_of(params: Params, setting: str) -> str:
     return TASKS[params.data[params.settings[setting].data_sets[0]].task]
 
 
-def partition_order(params: Params, name: str, seeds: Sequence[int] | None = None) -> orders.PartitionOrder:
+def partition_order(params: Params, name: str, seeds: Sequence[int] = ()) -> orders.PartitionOrder:
     """The order of a setting's partition, at its data set's seeds or at others."""
     setting, task = params.settings[name], task_of(params, name)
     data = params.data[setting.data_sets[0]]
@@ -122,9 +121,7 @@ def partition_order(params: Params, name: str, seeds: Sequence[int] | None = Non
     )
 
 
-def encode_order(
-    params: Params, name: str, runs: Sequence[str] | None = None, seeds: Sequence[int] | None = None
-) -> orders.EncodeOrder:
+def encode_order(params: Params, name: str, runs: Sequence[str] = (), seeds: Sequence[int] = ()) -> orders.EncodeOrder:
     """The order of a setting's encoding for its runs of the scale at their seeds, or for some runs and seeds."""
     task = task_of(params, name)
     used = [run for run in runs or params.runs_of_scale if params.runs[run].setting == name]

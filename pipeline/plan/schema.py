@@ -24,8 +24,6 @@ from pipeline.plan.rows import Data, Rates, Run
 from pipeline.workspace.layout import PARAMS
 from pipeline.workspace.record import FilePath, Json, Number, Record, first_problem
 
-Page = Literal["tour", "main", "paper", "tasks", "faults"]
-
 
 def first_of(key: str, *owners: object) -> Any:
     """The value at a key of the first owner that has one, else None."""
@@ -117,7 +115,7 @@ class Params(CommonKnobs):
         sections: table or figure of the page -> its runs, or its settings.
     """
 
-    page: Page = "main"
+    page: Literal["tour", "main", "paper", "tasks", "faults"] = "main"
     paper: str | None = None
     scale: str
     seeds: list[int] = Field(min_length=1)

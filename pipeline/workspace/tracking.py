@@ -34,9 +34,8 @@ def failures() -> Iterator[None]:
     except (MlflowException, SQLAlchemyError, OSError) as error:
         reason = " ".join(str(error).split())[:160]
         remedy = "close what holds it, or delete it, and run `python -m pipeline track`, which brings it back"
-        raise QuorumError(
-            f"{layout.home() / 'mlflow.db'}: could not be opened or written ({reason}); {remedy}"
-        ) from None
+        path = layout.home() / "mlflow.db"
+        raise QuorumError(f"{path}: could not be opened or written ({reason}); {remedy}") from None
 
 
 class Store:
