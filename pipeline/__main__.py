@@ -11,11 +11,12 @@ import sys
 import traceback
 from importlib import import_module
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from pipeline.errors import QuorumError
+from pipeline.workspace.layout import downloads
 from pipeline.workspace.progress import say
 from pipeline.workspace.quiet import silence
 from pipeline.workspace.words import WHOLE
@@ -25,6 +26,7 @@ CALLS = {
     "plan": ("stages.plan:run", "Resolve params.yaml into one order for each stage and run."),
     "analyze": ("stages.analyze:run", "Look behind the scores: what was distilled, crossed tests, divergence."),
     "examples": ("stages.examples:run", "Render the page that quotes predictions and references."),
+    "outdated": ("stages.plan:print_outdated", "Name the stages whose corpus or weights, outside, have changed."),
     "tune": ("runs.tuning:tune", "Choose values on validation, as `tune` in params.yaml says."),
     "docs": ("report.documents:run", "Render every document that has a template: NAME.md from NAME.md.j2."),
     "mend": ("workspace.mend:mend", "Mend what a kill left half-written of DVC's own files."),
@@ -66,19 +68,20 @@ GROUPS = {
 }
 
 
+def _call(target: str, *arguments: object, **options: object) -> Any:
+    """Import a module of ours, and call its function."""
+    module, _, function = target.partition(":")
+    return getattr(import_module(f"pipeline.{module}"), function)(*arguments, **options)
+
+
 def _add_call(command: str, target: str, text: str) -> None:
     group, _, name = command.rpartition(" ")
-
-    def call() -> None:
-        module, _, function = target.partition(":")
-        getattr(import_module(f"pipeline.{module}"), function)()
-
-    (GROUPS[group] if group else app).command(name, help=text)(call)
+    (GROUPS[group] if group else app).command(name, help=text)(lambda: _call(target))
 
 
 def _add_stage(stage: str, text: str) -> None:
     def call(name: Item) -> None:
-        import_module(f"pipeline.stages.{stage}").run(name)
+        _call(f"stages.{stage}:run", name)
 
     app.command(stage, help=text)(call)
 
@@ -94,21 +97,15 @@ for _name, _text in STAGES.items():
 @app.command()
 def train(run: Item) -> None:
     """Train a run at its seeds; a killed training resumes at its last finished round."""
-    from pipeline.runs.tracking import live
-
-    with live(run) as log_round:
-        from pipeline.stages.train import run as run_stage
-
-        run_stage(run, log_round)
+    with _call("runs.tracking:live", run) as log_round:
+        _call("stages.train:run", run, log_round)
 
 
 @app.command(hidden=True)
 def log(run: Item) -> None:
     """Log in MLflow the rounds that a run's trainings write to standard input."""
-    from pipeline.runs.tracking import log as log_rounds
-
     try:
-        log_rounds(sys.stdin)
+        _call("runs.tracking:log", sys.stdin)
     except QuorumError as error:
         say(f"track: training of {run} goes on without MLflow: {error}")
 
@@ -116,12 +113,9 @@ def log(run: Item) -> None:
 @app.command()
 def report() -> None:
     """Render the comparisons, tables, figures and the page from results/."""
-    from pipeline.runs.tracking import project
-    from pipeline.stages.report import run
-
-    run()
+    _call("stages.report:run")
     try:
-        project()
+        _call("runs.tracking:project")
     except QuorumError as error:  # the results are files
         say(f"track: the results are there, MLflow is not up to date: {error}")
 
@@ -131,18 +125,13 @@ def meetings_check(
     folder: Annotated[str, typer.Argument(help="a folder of .vtt, .srt, .docx, .txt or .json files")],
 ) -> None:
     """Report which meetings of a folder can be read, and what is wrong with the others."""
-    from pipeline.runs.meetings_check import check_folder
-
-    check_folder(folder)
+    _call("runs.meetings_check:check_folder", folder)
 
 
 @app.command()
 def missing() -> None:
     """Name the last DVC stage of every planned run without a result; refused where another precision would be used."""
-    from pipeline.plan.orders import planned_runs
-    from pipeline.runs.result_files import missing as without_result
-
-    print(" ".join(without_result(planned_runs())))
+    print(" ".join(_call("runs.result_files:missing", _call("plan.orders:planned_runs"))))
 
 
 @GROUPS["ratings"].command("export")
@@ -151,9 +140,7 @@ def ratings_export(
     seed: Annotated[int, typer.Option(help="which examples are drawn")] = 1,
 ) -> None:
     """Write rating sheets into reports/ratings: 20 test examples a domain, three pairs each."""
-    from pipeline.report.ratings import export
-
-    export(raters, seed)
+    _call("report.ratings:export", raters, seed)
 
 
 @GROUPS["ratings"].command("import")
@@ -161,18 +148,13 @@ def ratings_import(
     files: Annotated[list[Path], typer.Argument(help="what raters sent back: the page's JSON, or the filled CSV")],
 ) -> None:
     """Join ratings into results/ratings.csv."""
-    from pipeline.report.ratings import import_ratings
-
-    import_ratings(files)
+    _call("report.ratings:import_ratings", files)
 
 
 @app.command()
 def weights() -> None:
     """Fetch the embedded backbone's weights into work/downloads, without converting them."""
-    from pipeline.model.obtain import fetch_embedded
-    from pipeline.workspace.layout import downloads
-
-    fetch_embedded(downloads())
+    _call("model.obtain:fetch_embedded", downloads())
 
 
 @app.command()
@@ -182,18 +164,7 @@ def prune(
     ] = False,
 ) -> None:
     """Remove the checkpoints of trainings that are finished."""
-    from pipeline.runs.prune import prune as prune_work
-
-    prune_work(unplanned=unplanned)
-
-
-@app.command()
-def outdated() -> None:
-    """Name the stages whose corpus or weights, outside the workspace, have changed or come within reach."""
-    from pipeline.plan.checks import read_params
-    from pipeline.plan.outdated import outdated as stages_outdated
-
-    print(" ".join(stages_outdated(read_params())))
+    _call("runs.prune:prune", unplanned=unplanned)
 
 
 @app.command()
@@ -205,9 +176,7 @@ def summarize(
     turns: Annotated[str | None, typer.Option(help="use only these turns, counted from 1: A-B")] = None,
 ) -> None:
     """Summarize a new meeting with a client's trained adapter."""
-    from pipeline.runs.summarize import summarize_file
-
-    print(summarize_file(file, run=run, client=client, query=query, turns=turns))
+    print(_call("runs.summarize:summarize_file", file, run=run, client=client, query=query, turns=turns))
 
 
 def cli() -> None:

@@ -11,7 +11,7 @@ from pydantic import Field, TypeAdapter, ValidationError
 from pipeline.clients.setting import NAME
 from pipeline.errors import QuorumError
 from pipeline.plan.reading import read_plain
-from pipeline.workspace.record import Json, Record, first_problem
+from pipeline.workspace.record import Record, first_problem
 
 SITE = Path("federation.yaml")
 Port = Annotated[int, Field(ge=1, le=65535)]
@@ -64,7 +64,7 @@ def read_site(path: Path = SITE) -> ServerSite | NodeSite:
     Raises:
         QuorumError: the file is missing, or a key is unknown, missing, of a wrong type or out of range.
     """
-    data: Json = read_plain(path)
+    data, _ = read_plain(path)
     adapter: TypeAdapter[ServerSite | NodeSite] = TypeAdapter(Site)
     try:
         return adapter.validate_python(data)

@@ -38,10 +38,9 @@ def read_params(path: Path = PARAMS) -> Params:
     """Parse and check params.yaml, at all of its scales: a mistake should not wait until its scale is chosen.
 
     Raises:
-        QuorumError: the file is missing, not YAML, a key is unknown, missing, of a wrong type or out of range, or two
-            parts do not fit.
+        QuorumError: the file cannot be read, a key is wrong or missing, or two parts do not fit.
     """
-    chosen, scales = read_scales(path)
+    chosen, scales, lines = read_scales(path)
     found: dict[str, Params] = {}
     for scale, content in scales.items():
         try:
@@ -50,16 +49,12 @@ def read_params(path: Path = PARAMS) -> Params:
             problem = first_problem(error) if isinstance(error, ValidationError) else str(error)
             where = "" if scale == chosen else f"at scale {scale}: "
             remedy = "" if ";" in problem else "; correct it"
-            raise QuorumError(f"{where}{located(path, problem, scale)}{remedy}") from None
+            raise QuorumError(f"{where}{located(path, lines, problem, scale)}{remedy}") from None
     return found[chosen]
 
 
 def checked(content: Json) -> Params:
-    """The parameters of one scale.
-
-    Raises:
-        ValueError: a value is wrong, or two parts do not fit; the message begins with a key.
-    """
+    """The parameters of one scale."""
     params = Params.model_validate(content)
     _data(params)
     for name in params.settings:
@@ -69,7 +64,8 @@ def checked(content: Json) -> Params:
     _used(params)
     _own_clients(params)
     _seeds(params)
-    _decoding(params)
+    if params.beams == 1 and params.length_penalty != 1.0:
+        raise ValueError("length_penalty: is of beam search; set beams above 1, or length_penalty: 1.0")
     for section, names in params.sections.items():
         _known(f"sections.{section}", "run or setting", names, {*params.runs, *params.settings})
         tasks = {params.data_of(name).task for name in names if name in params.runs}
@@ -127,20 +123,22 @@ def _run(params: Params, name: str) -> None:
     if strange := sorted(set(run.seeds or ()) - set(params.data_of(name).seeds or params.seeds)):
         raise ValueError(f"{where}.seeds: {strange[0]} is none of its data set's or the file's seeds")
     _backbone(params, name)
+    if params.min_tokens > (most := params.value_of(name, "max_tokens")):
+        raise ValueError(f"min_tokens: {params.min_tokens} is above max_tokens of {where}: {most}")
     clients = [] if isinstance(setting, Skewed | Natural) else list(getattr(setting, "clients", ()))
     _known(f"{where}.late", "client", run.late, clients)
     if run.late and not set(clients) - set(run.late):
         raise ValueError(f"{where}.late: leaves no client to begin with; leave one out")
-    training, most = params.training_of(name), len(clients) or math.inf
+    training, everyone = params.training_of(name), len(clients) or math.inf
     drawn, rules = training.clients_per_round or math.inf, training.tolerance or Tolerance()
-    if (rules.minimum or 0) > min(drawn, most):
-        few = f"{rules.minimum}, but a round has {min(drawn, most):g} clients"
+    if (rules.minimum or 0) > min(drawn, everyone):
+        few = f"{rules.minimum}, but a round has {min(drawn, everyone):g} clients"
         raise ValueError(f"{where}: tolerance.minimum: {few}; lower it")
     if training.faults is not None and training.faults.silent and rules.deadline is None:
         raise ValueError(f"{where}: faults: some clients never answer; set tolerance.deadline, in seconds")
     if clients and training.faults is not None:
         _known(f"{where}: faults.poisoned", "client", training.faults.poisoned, clients)
-    if run.knobs.get("teacher") in ("initial", "others") and (run.late or drawn < most):
+    if run.knobs.get("teacher") in ("initial", "others") and (run.late or drawn < everyone):
         raise ValueError(f"{where}: teacher: initial and others need every client in every round")
 
 
@@ -151,13 +149,12 @@ def _backbone(params: Params, name: str) -> None:
     known = PRESETS if writer else ENCODERS
     if backbone not in known:
         raise ValueError(f"{where}.backbone: {backbone!r} cannot {task}; known: {', '.join(sorted(known))}")
-    of_encoders: Json = {"frozen": params.value_of(name, "frozen"), "layers": run.layers}
-    of_writers: Json = {"adapted_layers": run.adapted_layers, "dropout": run.dropout or None}
-    of_writers["adapted_positions"] = None if run.adapted_positions == "targets" else run.adapted_positions
-    for key, value in (of_encoders if writer else of_writers).items():
-        if value is not None:
-            raise ValueError(f"{where}.{key}: {backbone} is {'no encoder' if writer else 'an encoder'}; remove it")
-    above, size = params.value_of(name, "above"), params.value_of(name, "size")
+    of_encoders = {"frozen": params.value_of(name, "frozen"), "layers": run.layers}
+    of_writers = {"adapted_layers": run.adapted_layers, "dropout": run.dropout}
+    of_writers["adapted_positions"] = run.adapted_positions != "targets"
+    for key in (key for key, value in (of_encoders if writer else of_writers).items() if value):
+        raise ValueError(f"{where}.{key}: {backbone} is {'no encoder' if writer else 'an encoder'}; remove it")
+    above, size = (params.value_of(name, key) for key in ("above", "size"))
     if above == "layers" and size:
         raise ValueError(f"{where}.size: is of bottleneck and lora alone; remove it")
     if not writer and above in ("bottleneck", "lora") and not size:
@@ -195,16 +192,6 @@ def _seeds(params: Params) -> None:
     for name, search in params.tune.searches.items():
         for key, run in search.chooses.items():
             _known(f"tune.searches.{name}.chooses.{key}", "run", [run], params.runs)
-
-
-def _decoding(params: Params) -> None:
-    longest = {"max_tokens": params.max_tokens} | {f"data.{n}.max_tokens": d.max_tokens for n, d in params.data.items()}
-    longest |= {f"settings.{n}.max_tokens": getattr(s, "max_tokens", None) for n, s in params.settings.items()}
-    for where, most in longest.items():
-        if most is not None and params.min_tokens > most:
-            raise ValueError(f"min_tokens: {params.min_tokens} is above {where}: {most}")
-    if params.beams == 1 and params.length_penalty != 1.0:
-        raise ValueError("length_penalty: is of beam search; set beams above 1, or length_penalty: 1.0")
 
 
 def unshown(params: Params) -> dict[str, str]:

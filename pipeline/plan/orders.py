@@ -9,7 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Literal, TypeVar
 
-from pydantic import BaseModel, Field, ValidationError
+from pydantic import Field, ValidationError
 
 from pipeline.clients.folds import Fold
 from pipeline.clients.kinds import AnySetting
@@ -19,27 +19,43 @@ from pipeline.errors import QuorumError
 from pipeline.model.decoding_rule import DecodingRule
 from pipeline.model.precision import Precision
 from pipeline.plan.learner import OPTIONAL, Learner, Reader, Training
-from pipeline.workspace.files import read_json
+from pipeline.workspace.files import empty_folder, read_json, write_json
 from pipeline.workspace.layout import order
 from pipeline.workspace.progress import say
-from pipeline.workspace.record import Json, Record
+from pipeline.workspace.record import Json, Record, first_problem
 from pipeline.workspace.words import nearest
 
 REMEDY = "run `dvc repro plan`"
+LEFT_OUT = "left_out.json"
 
 
 class Order(Record):
-    """The fields that all orders have."""
-
     code: dict[str, str]
     packages: dict[str, str] = Field(default_factory=dict)
     left_out: str | None = OPTIONAL
 
-    def says_left_out(self, item: str) -> bool:
-        """Whether its stage has nothing to do, which is then printed."""
+    def says_left_out(self, item: str, folder: Path | None = None) -> bool:
+        """Whether its stage has nothing to do, which is then printed, and is all that its folder has."""
         if self.left_out:
             say(f"{item}: left out: {self.left_out}")
+            if folder is not None:
+                empty_folder(folder)
+                write_json(folder / LEFT_OUT, {"left_out": self.left_out})
         return self.left_out is not None
+
+
+class TaskOrder(Order):
+    """What reads examples: the task's module, and the data sets."""
+
+    task: str
+    data: list[str]
+
+
+class RunOrder(TaskOrder):
+    """What a run at its seeds is of."""
+
+    setting: str
+    seeds: list[int]
 
 
 class OwnFolder(Record):
@@ -51,10 +67,7 @@ class OwnFolder(Record):
 
 
 class IngestOrder(Order):
-    """One source: where it comes from, which files; for QMSum also the users' folders.
-
-    `file`, `contents`: a user's file, which is read where it is, and a hash of it.
-    """
+    """One source, for QMSum with the users' folders; or a user's file, which stays where it is, and its hash."""
 
     data_source: str
     own: dict[str, OwnFolder] = Field(default_factory=dict)
@@ -86,64 +99,37 @@ class PrepareOrder(Order):
     options: Options
 
 
-class PartitionOrder(Order):
-    """One setting, on data sets of one task.
+class PartitionOrder(TaskOrder):
+    """One setting."""
 
-    Attributes:
-        contents: a hash of a given partition's file.
-        take: which examples of each split are used, by a setting that divides one data set.
-        folds: seed -> which meetings are tested, where that is not the official split.
-        batch: the largest batch of the setting's trainings, and their fewest local epochs; None without trainings.
-    """
-
-    task: str
-    data: list[str]
     setting: AnySetting
-    contents: str | None = None
-    take: Takes = Field(default_factory=Takes)
+    contents: str | None = None  # a hash of a given partition's file
+    take: Takes = Field(default_factory=Takes)  # which examples a setting that divides one data set uses
     seeds: list[int]
-    folds: dict[int, Fold] = Field(default_factory=dict)
-    batch: tuple[int, int] | None = None
+    folds: dict[int, Fold] = Field(default_factory=dict)  # seed -> which meetings are tested
+    batch: tuple[int, int] | None = None  # the largest batch of the trainings, and their fewest local epochs
 
 
-class EncodeOrder(Order):
-    """What the frozen backbones read of a setting's examples.
+class EncodeOrder(TaskOrder):
+    """What the frozen backbones read of a setting's examples."""
 
-    Attributes:
-        classes: the classes that params.yaml lists; without any, those of the training examples.
-        readers: run -> the model that reads its examples.
-        seeds: run -> its seeds.
-        encoding: run -> a hash of the code that encodes and of its packages' versions, part of the store's keys.
-        unread: the setting's runs that read nothing: they are left out, or need no model.
-    """
-
-    task: str
-    data: list[str]
-    classes: list[str]
-    readers: dict[str, Reader]
-    seeds: dict[str, list[int]]
-    encoding: dict[str, str]
-    unread: list[str] = Field(default_factory=list)
+    classes: list[str]  # the classes that params.yaml lists; without any, those of the training examples
+    readers: dict[str, Reader]  # run -> the model that reads its examples
+    seeds: dict[str, list[int]]  # run -> its seeds
+    encoding: dict[str, str]  # run -> a hash of the code and packages that encode, part of the store's keys
+    unread: list[str] = Field(default_factory=list)  # the runs that are left out, or need no model
 
 
 class TrainOrder(Order):
-    """A run's training at each of its seeds.
-
-    Attributes:
-        training: at its first seed; None where nothing trains: the initial model is evaluated, or turns of the source.
-        keep_rounds: the seeds at which every round's models are saved.
-        learner: the model; None for turns of the source.
-        evaluate: whether the server's or the clients' models are evaluated.
-        evaluated: of which round.
-    """
+    """A run's training at each of its seeds."""
 
     setting: str
     seeds: list[int]
-    training: Training | None
-    keep_rounds: list[int]
-    learner: Learner | None
-    evaluate: Literal["local", "server"] | None
-    evaluated: Literal["best", "last"]
+    training: Training | None  # at its first seed; None where nothing trains
+    keep_rounds: list[int]  # the seeds at which every round's models are saved
+    learner: Learner | None  # the model; None for turns of the source
+    evaluate: Literal["local", "server"] | None  # which models are evaluated
+    evaluated: Literal["best", "last"]  # of which round
 
     def at(self, seed: int) -> Training | None:
         """The training at one of its seeds."""
@@ -152,143 +138,87 @@ class TrainOrder(Order):
         return self.training.model_copy(update={"seed": seed, "keep_rounds": seed in self.keep_rounds})
 
 
-class PredictOrder(Order):
-    """How a run's models predict.
+class PredictOrder(RunOrder):
+    """How a run's models predict."""
 
-    Attributes:
-        rule: how texts are decoded; None for models that write none, or a run that has a loss alone.
-        turns: which turns of the source are the predictions, for methods without a model.
-    """
-
-    task: str
-    data: list[str]
-    setting: str
-    seeds: list[int]
     learner: Learner | None
-    rule: DecodingRule | None
+    rule: DecodingRule | None  # None for models that write no texts, or a run that has a loss alone
     decode: bool
-    turns: Literal["lead", "random"] | None = OPTIONAL
+    turns: Literal["lead", "random"] | None = OPTIONAL  # the predictions of methods without a model
 
 
-class EvaluateOrder(Order):
+class EvaluateOrder(RunOrder):
     """How a run's predictions are scored."""
 
-    task: str
-    data: list[str]
-    setting: str
-    seeds: list[int]
     use_stemmer: bool
 
 
 class RunRow(Record):
-    """A run at one seed, as tables name it.
-
-    Attributes:
-        part: what tables call it: its method; AdaFedAvg's clients before aggregation are a separate row.
-        orders: the hash of all its orders.
-        fingerprint: the hash of its knobs, setting and fold, which identifies a result independently of the code.
-        training: None for a run that trains nothing.
-        patience: a training ends after so many rounds without improvement, unless it is prolonged.
-    """
+    """A run at one seed, as tables name it."""
 
     id: str
     name: str
     seed: int
     method: str
-    part: str
+    part: str  # what tables call it: its method; AdaFedAvg's clients before aggregation are a separate row
     setting: str
     data: list[str]
     learner: Learner | None
-    orders: str
-    fingerprint: str
-    training: Training | None
-    patience: int
+    orders: str  # the hash of all its orders
+    fingerprint: str  # the hash of its knobs, setting and fold, which identifies a result
+    training: Training | None  # None for a run that trains nothing
+    patience: int  # a training ends after so many rounds without improvement, unless it is prolonged
     evaluate: Literal["local", "server"] | None
     left_out: str | None = OPTIONAL
 
 
-class AnalyzeOrder(Order):
-    """What is analysed.
+class AnalyzeOrder(TaskOrder):
+    """What is analysed."""
 
-    Attributes:
-        settings: setting -> its seeds.
-        distilling: the runs whose teachers are analysed.
-        crossed: the runs whose adapters are tested on all clients.
-        partitions: those whose clients' data are compared.
-        topics: the number of clusters of the sources of all clients.
-        sign_flips: behind each interval.
-    """
-
-    task: str
-    data: list[str]
-    settings: dict[str, list[int]]
-    distilling: list[str]
-    crossed: list[str]
-    partitions: list[str]
-    topics: int
-    sign_flips: int
+    settings: dict[str, list[int]]  # setting -> its seeds
+    distilling: list[str]  # the runs whose teachers are analysed
+    crossed: list[str]  # the runs whose adapters are tested on all clients
+    partitions: list[str]  # those whose clients' data are compared
+    topics: int  # the number of clusters of the sources of all clients
+    sign_flips: int  # behind each interval
 
 
 class ReportOrder(Order):
-    """What the experiment's page shows and computes.
-
-    Attributes:
-        data: data set -> its task's module.
-        paper: the file in data/ with the paper's numbers.
-        published: the data sets that are no user's file.
-        settings: setting -> its record.
-        knobs: the knobs that the page names.
-        runs: every run of the scale, at each of its seeds.
-        sections: table or figure -> its runs or settings.
-        backbone: of the first run that has one; of turns of the source alone, that of the first run's data.
-    """
+    """What the experiment's page shows and computes."""
 
     page: str
     scale: str
     precision: Precision
     sign_flips: int
-    paper: str | None
-    data: dict[str, str]
-    published: list[str]
+    paper: str | None  # the file in data/ with the paper's numbers
+    data: dict[str, str]  # data set -> its task's module
+    published: list[str]  # the data sets that are no user's file
     settings: dict[str, AnySetting]
-    knobs: Json
+    knobs: Json  # those that the page names
     runs: list[RunRow]
-    sections: dict[str, list[str]]
-    backbone: str
+    sections: dict[str, list[str]]  # table or figure -> its runs or settings
+    backbone: str  # of the first run that has one; of turns of the source alone, that of their data
 
 
-AnyOrder = TypeVar("AnyOrder", bound=BaseModel)
+AnyOrder = TypeVar("AnyOrder", bound=Order)
 
 
 def read_order(path: Path, kind: type[AnyOrder]) -> AnyOrder:
-    """A stage's order.
-
-    Raises:
-        QuorumError: the file is missing, or is no such order.
-    """
+    """A stage's order; an error where the file is missing or no such order."""
     data = read_json(path, remedy=REMEDY)
     try:
         return kind.model_validate(data, strict=False)  # JSON has neither tuples nor integers as keys
     except ValidationError as error:
-        where = ".".join(str(part) for part in error.errors()[0]["loc"])
-        raise QuorumError(f"{path}: not a {kind.__name__} ({where}: {error.errors()[0]['msg']}); {REMEDY}") from None
+        raise QuorumError(f"{path}: not a {kind.__name__} ({first_problem(error)}); {REMEDY}") from None
 
 
 def planned_runs() -> list[RunRow]:
-    """All planned runs, a row a seed.
-
-    Raises:
-        QuorumError: there is no plan.
-    """
+    """All planned runs, a row a seed."""
     return read_order(order("report"), ReportOrder).runs
 
 
 def planned_run(run_id: str) -> RunRow:
-    """One planned run at one seed.
-
-    Raises:
-        QuorumError: it is not planned.
-    """
+    """One planned run at one seed; an error where it is not planned."""
     rows = planned_runs()
     found = next((row for row in rows if row.id == run_id), None)
     if found is None:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import fields
 from pathlib import Path
-from typing import Any
 
 from pipeline.clients.setting import Iid
 from pipeline.clients.skews import Given
@@ -14,24 +13,9 @@ from pipeline.corpora.conversation import Conversation
 from pipeline.federated.methods import OURS, TURNS
 from pipeline.model.decoding_rule import DecodingRule
 from pipeline.model.presets import ENCODERS, PRESETS
+from pipeline.plan import orders
 from pipeline.plan.code import code_of, code_of_page, made_by, packages_of, without_code
 from pipeline.plan.learner import Learner
-from pipeline.plan.orders import (
-    AnalyzeOrder,
-    BackboneOrder,
-    EncodeOrder,
-    EvaluateOrder,
-    IngestOrder,
-    Order,
-    OwnFolder,
-    PartitionOrder,
-    PredictOrder,
-    PrepareOrder,
-    ReportOrder,
-    RunRow,
-    TrainOrder,
-    WeightsFolder,
-)
 from pipeline.plan.schema import Params
 from pipeline.plan.training import algorithm_of, batch_of, learner_of, left_out, precision_of, train_order
 from pipeline.tasks import TASKS
@@ -57,63 +41,53 @@ def resolve(params: Params) -> dict[str, Json]:
     Raises:
         QuorumError: a run's knobs do not fit its algorithm or its backbone.
     """
-    orders: dict[str, Order] = {f"backbone/{name}": _backbone(params, name) for name in params.backbones}
-    orders |= _of_data(params)
-    orders |= {f"partition/{name}": partition_order(params, name) for name in params.settings}
-    orders |= {f"encode/{name}": encode_order(params, name) for name in params.settings}
-    rows: list[RunRow] = []
+    found: dict[str, orders.Order] = {f"backbone/{name}": _backbone(params, name) for name in params.backbones}
+    found |= _of_data(params)
+    found |= {f"partition/{name}": partition_order(params, name) for name in params.settings}
+    found |= {f"encode/{name}": encode_order(params, name) for name in params.settings}
+    rows: list[orders.RunRow] = []
     for name in params.runs:
-        stages = of_run(params, name)
-        orders |= {f"{stage}/{name}": order for stage, order in stages.items()}
-        rows += _rows(params, name, stages)
-    orders |= {"analyze": _analyze(params, rows), "report": _report(params, rows)}
-    return {f"{name}.json": json.loads(order.model_dump_json()) for name, order in orders.items()}
+        train = train_order(params, name)
+        stages = {"train": train, **_of_predictions(params, name, train)}
+        found |= {f"{stage}/{name}": order for stage, order in stages.items()}
+        rows += _rows(params, name, train, [json.loads(order.model_dump_json()) for order in stages.values()])
+    found |= {"analyze": _analyze(params, rows), "report": _report(params, rows)}
+    return {f"{name}.json": json.loads(order.model_dump_json()) for name, order in found.items()}
 
 
-def _backbone(params: Params, name: str) -> BackboneOrder:
-    used = {params.value_of(run, "backbone") for run in params.runs_of_scale}
+def _backbone(params: Params, name: str) -> orders.BackboneOrder:
+    used = name in {params.value_of(run, "backbone") for run in params.runs_of_scale}
+    reason = None if used else "only runs of another scale use it"
     weights = None if params.weights is None else weights_folder(params.weights)
-    return BackboneOrder(
-        **made_by("backbone"),
-        backbone=name,
-        weights=weights,
-        left_out=None if name in used else "only runs of another scale use it",
-    )
+    return orders.BackboneOrder(**made_by("backbone"), backbone=name, weights=weights, left_out=reason)
 
 
-def weights_folder(folder: Path) -> WeightsFolder:
+def weights_folder(folder: Path) -> orders.WeightsFolder:
     """A local folder of weights, and a hash of its present files."""
     here = layout.home() / folder
     found = {path.name: path.stat() for path in sorted(here.iterdir())} if here.is_dir() else {}
     files = {name: [about.st_size, about.st_mtime_ns] for name, about in found.items()}
-    return WeightsFolder(folder=str(folder), files=sha256_json(files))
+    return orders.WeightsFolder(folder=str(folder), files=sha256_json(files))
 
 
-def _of_data(params: Params) -> dict[str, Order]:
+def _of_data(params: Params) -> dict[str, orders.Order]:
     """The orders of `ingest` for each source, and of `prepare` for each data set."""
-    orders: dict[str, Order] = {}
+    found: dict[str, orders.Order] = {}
     for name, data in params.data.items():
         file: Json = {"file": str(data.file), "contents": _contents(data.file)} if data.file is not None else {}
-        # Users' meetings are read with QMSum's.
-        meetings = params.own_meetings if data.source == "qmsum" else {}
+        meetings = params.own_meetings if data.source == "qmsum" else {}  # users' meetings are read with QMSum's
         own = {client: _own_folder(folder, params.own[client].roles) for client, folder in meetings.items()}
-        orders[f"ingest/{data.source}"] = IngestOrder(
-            **made_by("ingest"), data_source=params.data_source, own=own, **file
-        )
-        orders[f"prepare/{name}"] = PrepareOrder(
-            **made_by("prepare", TASKS[data.task], parts=("classes",)),
-            task=TASKS[data.task],
-            source=data.source,
-            options=data.options(list(own)),
-            **file,
-        )
-    return orders
+        ingest, task = made_by("ingest"), TASKS[data.task]
+        found[f"ingest/{data.source}"] = orders.IngestOrder(**ingest, data_source=params.data_source, own=own, **file)
+        made, options = made_by("prepare", task, parts=("classes",)), data.options(list(own))
+        found[f"prepare/{name}"] = orders.PrepareOrder(**made, task=task, source=data.source, options=options, **file)
+    return found
 
 
-def _own_folder(folder: Path, roles: bool) -> OwnFolder:
+def _own_folder(folder: Path, roles: bool) -> orders.OwnFolder:
     here = layout.home() / folder
     files = {str(path.relative_to(here)): sha256_file(path) for path in sorted(here.rglob("*")) if path.is_file()}
-    return OwnFolder(folder=str(folder), meetings=sha256_json(files), roles=roles)
+    return orders.OwnFolder(folder=str(folder), meetings=sha256_json(files), roles=roles)
 
 
 def _contents(file: Path) -> str | None:
@@ -127,14 +101,14 @@ def task_of(params: Params, setting: str) -> str:
     return TASKS[params.data[params.settings[setting].data_sets[0]].task]
 
 
-def partition_order(params: Params, name: str, seeds: Sequence[int] | None = None) -> PartitionOrder:
+def partition_order(params: Params, name: str, seeds: Sequence[int] = ()) -> orders.PartitionOrder:
     """The order of a setting's partition, at its data set's seeds or at others."""
     setting, task = params.settings[name], task_of(params, name)
     data = params.data[setting.data_sets[0]]
     seeds = sorted(seeds or data.seeds or params.seeds)
     given = {layout.at_seed(setting.file, seed) for seed in seeds} if isinstance(setting, Given) else ()
     contents = [_contents(file) for file in sorted(given)]
-    return PartitionOrder(
+    return orders.PartitionOrder(
         **made_by("partition", task, parts=()),
         task=task,
         data=setting.data_sets,
@@ -147,14 +121,12 @@ def partition_order(params: Params, name: str, seeds: Sequence[int] | None = Non
     )
 
 
-def encode_order(
-    params: Params, name: str, runs: Sequence[str] | None = None, seeds: Sequence[int] | None = None
-) -> EncodeOrder:
+def encode_order(params: Params, name: str, runs: Sequence[str] = (), seeds: Sequence[int] = ()) -> orders.EncodeOrder:
     """The order of a setting's encoding for its runs of the scale at their seeds, or for some runs and seeds."""
     task = task_of(params, name)
     used = [run for run in runs or params.runs_of_scale if params.runs[run].setting == name]
     learners = {run: learner for run in used if (learner := learner_of(params, run)) and not left_out(params, run)}
-    return EncodeOrder(
+    return orders.EncodeOrder(
         **made_by("encode", task, parts=READ),
         task=task,
         data=params.settings[name].data_sets,
@@ -175,47 +147,37 @@ def _encoding(learner: Learner) -> str:
     return sha256_json([code, packages_of("encode")])
 
 
-def of_run(params: Params, name: str) -> dict[str, Order]:
-    """A run's stages: train, predict and evaluate."""
-    run, task = params.runs[name], TASKS[params.data_of(name).task]
-    setting = params.settings[run.setting]
-    train = train_order(params, name)
+def _of_predictions(params: Params, name: str, train: orders.TrainOrder) -> dict[str, orders.Order]:
+    """The orders of a run's `predict` and `evaluate`."""
+    run, task = params.runs[name], task_of(params, train.setting)
     knobs = {field.name: params.value_of(name, field.name) for field in fields(DecodingRule)}
     decodes = run.decode and run.method not in TURNS and writes(load_task(task))
-    where: Json = {"task": task, "data": setting.data_sets, "setting": run.setting, "seeds": train.seeds}
-    return {
-        "train": train,
-        "predict": PredictOrder(
-            **made_by("predict", task, parts=PREDICTED),
-            learner=train.learner,
-            rule=DecodingRule(**knobs) if decodes else None,
-            decode=run.decode,
-            turns=TURNS.get(run.method),
-            left_out=train.left_out,
-            **where,
-        ),
-        "evaluate": EvaluateOrder(
-            **made_by("evaluate", task, parts=("metrics", "score")),
-            use_stemmer=params.use_stemmer,
-            left_out=train.left_out,
-            **where,
-        ),
-    }
+    where: Json = {"task": task, "data": params.settings[run.setting].data_sets, "left_out": train.left_out}
+    where |= {"setting": run.setting, "seeds": train.seeds}
+    predict = orders.PredictOrder(
+        **made_by("predict", task, parts=PREDICTED),
+        learner=train.learner,
+        rule=DecodingRule(**knobs) if decodes else None,
+        decode=run.decode,
+        turns=TURNS.get(run.method),
+        **where,
+    )
+    scored = made_by("evaluate", task, parts=("metrics", "score"))
+    return {"predict": predict, "evaluate": orders.EvaluateOrder(**scored, use_stemmer=params.use_stemmer, **where)}
 
 
-def _rows(params: Params, name: str, stages: Mapping[str, Order]) -> list[RunRow]:
-    """A run at each of its seeds, as tables name it, with the hashes of its orders."""
-    run, train = params.runs[name], stages["train"]
-    assert isinstance(train, TrainOrder)
-    orders = [json.loads(order.model_dump_json()) for order in stages.values()]
+def _rows(params: Params, name: str, train: orders.TrainOrder, content: list[Json]) -> list[orders.RunRow]:
+    """A run at each of its seeds, as tables name it, with the hashes of its orders' contents."""
+    run = params.runs[name]
     clients = run.evaluate == "local" and algorithm_of(params, name)[0].evaluates == "server"
+    drawn = [params.setting_of(run.setting).model_dump(mode="json"), params.data_of(name).take.model_dump(mode="json")]
     rows = []
     for seed in train.seeds:
         training = train.at(seed)
         knobs = training and training.model_copy(update={"code": {}, "packages": {}})
-        known = [without_code(order | {"seeds": [seed]}) for order in orders]
+        known = [without_code(order | {"seeds": [seed]}) for order in content]
         rows.append(
-            RunRow(
+            orders.RunRow(
                 id=layout.run_id(name, seed),
                 name=name,
                 seed=seed,
@@ -224,8 +186,8 @@ def _rows(params: Params, name: str, stages: Mapping[str, Order]) -> list[RunRow
                 setting=run.setting,
                 data=params.settings[run.setting].data_sets,
                 learner=train.learner,
-                orders=sha256_json([orders, seed]),
-                fingerprint=sha256_json([known, *_drawn_from(params, name, seed)]),
+                orders=sha256_json([content, seed]),
+                fingerprint=sha256_json([known, *drawn, params.folds.get(seed, "official"), seed]),
                 training=knobs,
                 patience=int(run.knobs.get("patience", params.patience)),
                 evaluate=train.evaluate,
@@ -235,14 +197,7 @@ def _rows(params: Params, name: str, stages: Mapping[str, Order]) -> list[RunRow
     return rows
 
 
-def _drawn_from(params: Params, name: str, seed: int) -> list[Any]:
-    """Everything that decides a run's clients and examples."""
-    setting = params.runs[name].setting
-    taken = params.data_of(name).take.model_dump(mode="json")
-    return [params.setting_of(setting).model_dump(mode="json"), taken, params.folds.get(seed, "official"), seed]
-
-
-def _analyze(params: Params, rows: Sequence[RunRow]) -> AnalyzeOrder:
+def _analyze(params: Params, rows: Sequence[orders.RunRow]) -> orders.AnalyzeOrder:
     """The selective runs in the first section's settings, those whose adapters are crossed, and every partition."""
     first = next(iter(params.sections.values()), [])
 
@@ -251,7 +206,7 @@ def _analyze(params: Params, rows: Sequence[RunRow]) -> AnalyzeOrder:
 
     meetings = [name for name in params.settings if load_task(task_of(params, name)).kind is Conversation]
     data = dict.fromkeys(one for name in meetings for one in params.settings[name].data_sets)
-    return AnalyzeOrder(
+    return orders.AnalyzeOrder(
         **made_by("analyze", "pipeline.tasks.summarize", parts=("render", "metrics", "score")),
         task=TASKS["summarize"],
         data=list(data),
@@ -276,20 +231,20 @@ def _distinct(params: Params, names: Sequence[str]) -> list[str]:
     return list(found.values())
 
 
-def _report(params: Params, rows: Sequence[RunRow]) -> ReportOrder:
-    tasks = {TASKS[data.task] for data in params.data.values()}
+def _report(params: Params, rows: Sequence[orders.RunRow]) -> orders.ReportOrder:
     ends = [data.span_end for data in params.data.values() if data.source == "qmsum"]
     knobs = {knob: getattr(params, knob) for knob in SHOWN} | ({"span_end": ends[0]} if ends else {})
+    tasks = {name: TASKS[data.task] for name, data in params.data.items()}
     backbones = [row.learner.view.backbone for row in rows if row.learner is not None]
-    return ReportOrder(
-        code=code_of_page(params.page, sorted(tasks)),
+    return orders.ReportOrder(
+        code=code_of_page(params.page, sorted(set(tasks.values()))),
         packages=packages_of("report"),
         page=params.page,
         scale=params.scale,
         precision=precision_of(params),
         sign_flips=params.sign_flips,
         paper=params.paper,
-        data={name: TASKS[data.task] for name, data in params.data.items()},
+        data=tasks,
         published=[name for name, data in params.data.items() if data.file is None],
         settings={name: params.setting_of(name) for name in params.settings},
         knobs=knobs,

@@ -19,30 +19,22 @@ from pipeline.clients.skews import Skewed
 from pipeline.errors import QuorumError
 from pipeline.federated.objectives.threshold import Tau, Threshold
 from pipeline.model.frozen_part import Above
-from pipeline.plan.data import Data
 from pipeline.plan.learner import CommonKnobs
-from pipeline.plan.run import Rates, Run
+from pipeline.plan.rows import Data, Rates, Run
 from pipeline.workspace.layout import PARAMS
 from pipeline.workspace.record import FilePath, Json, Number, Record, first_problem
 
-Page = Literal["tour", "main", "paper", "tasks", "faults"]
-
 
 def first_of(key: str, *owners: object) -> Any:
-    """The value at a key of the first owner that has one; None if none has."""
+    """The value at a key of the first owner that has one, else None."""
     return next((value for owner in owners if (value := getattr(owner, key, None)) is not None), None)
 
 
 class Search(Record):
-    """One grid for all runs of a search, so that every method has as many trials.
+    """One grid for all runs of a search, so that every method has as many trials."""
 
-    Attributes:
-        grid: the values that are tried; one more beyond an end at which some best value is.
-        chooses: dotted key of params.yaml -> the run that is trained with each value at that key.
-    """
-
-    grid: list[float] = Field(min_length=2)
-    chooses: dict[str, str] = Field(min_length=1)
+    grid: list[float] = Field(min_length=2)  # and one more beyond an end at which some best value is
+    chooses: dict[str, str] = Field(min_length=1)  # key of params.yaml -> the run that is trained with each value
 
     @field_validator("grid")
     @classmethod
@@ -60,17 +52,11 @@ class Tune(Record):
 
 
 class OwnClient(Record):
-    """A user's data: one more client, or an organisation of a federation.
+    """A user's data: one more client, or an organisation of a federation."""
 
-    Attributes:
-        folder: of meetings, in any format that is read.
-        file: of labelled texts, of a federation on another task; a CSV or JSONL with the columns of the task.
-        roles: whether speakers' names in meetings are replaced.
-    """
-
-    folder: FilePath | None = None
-    file: FilePath | None = None
-    roles: bool = False
+    folder: FilePath | None = None  # of meetings, in any format that is read
+    file: FilePath | None = None  # of labelled texts: a CSV or JSONL with the columns of the task
+    roles: bool = False  # whether speakers' names in meetings are replaced
 
     @model_validator(mode="after")
     def _has_one(self) -> OwnClient:
@@ -85,7 +71,7 @@ class OwnClient(Record):
 
 
 class Params(CommonKnobs):
-    """All of params.yaml, with its scale's values filled in; see `plan.data`, `plan.run` and `clients.setting`.
+    """All of params.yaml, with its scale's values filled in; see `plan.rows` and `clients.setting`.
 
     `plan.checks` says how its parts must fit together.
 
@@ -130,7 +116,7 @@ class Params(CommonKnobs):
         sections: table or figure of the page -> its runs, or its settings.
     """
 
-    page: Page = "main"
+    page: Literal["tour", "main", "paper", "tasks", "faults"] = "main"
     paper: str | None = None
     scale: str
     seeds: list[int] = Field(min_length=1)
@@ -224,17 +210,12 @@ class Params(CommonKnobs):
         return wanted.model_copy(update=filled)
 
     def training_of(self, name: str) -> CommonKnobs:
-        """A run's common knobs: its own over its data set's over the file's.
-
-        Raises:
-            ValueError: a knob is out of range; the message names it.
-        """
+        """A run's common knobs: its own over its data set's over the file's; a ValueError where one is wrong."""
         run, data = self.runs[name], self.data_of(name)
         common = {knob: first_of(knob, data, self) for knob in CommonKnobs.model_fields}
-        rounds = max(1, round(run.rounds_share * common["rounds"])) + (self.added_rounds if run.prolonged else 0)
-        common["rounds"] = rounds
+        common["rounds"] = max(1, round(run.rounds_share * common["rounds"])) + run.prolonged * self.added_rounds
         if run.prolonged:  # runs with added rounds are compared at equal rounds: none may stop early
-            common["patience"] = rounds
+            common["patience"] = common["rounds"]
         own = {knob: value for knob, value in run.knobs.items() if knob in CommonKnobs.model_fields}
         try:
             return CommonKnobs.model_validate(common | own)
@@ -242,14 +223,7 @@ class Params(CommonKnobs):
             raise ValueError(f"runs.{name}.{first_problem(error)}") from None
 
     def hyperparameters_of(self, name: str, known: type[BaseModel]) -> BaseModel:
-        """An algorithm's hyperparameters: the run's own, else its data set's, the file's, the algorithm's defaults.
-
-        Args:
-            known: the algorithm's `Hyperparameters`, whose names are those of params.yaml.
-
-        Raises:
-            QuorumError: a key of the run is no knob of its training or its algorithm, or is out of range.
-        """
+        """An algorithm's hyperparameters, of class `known`: the run's, its data set's, the file's, or the default."""
         names = [field.alias or key for key, field in known.model_fields.items()]
         if taken := [name for name in names if name in (*Run.model_fields, *CommonKnobs.model_fields)]:
             raise QuorumError(f"{known.__module__}: {taken[0]}: is a knob of all runs; choose another name")

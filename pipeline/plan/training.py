@@ -32,39 +32,30 @@ LEARNED = ("head", "classes", "render", "head_input", "initial", "items", "outpu
 
 
 def learner_of(params: Params, name: str) -> Learner | None:
-    """A run's learner; None for turns of the source, which need no model.
-
-    Raises:
-        QuorumError: nothing says how much of an example it reads, or an encoder is cut above its last layer.
-    """
+    """A run's learner; None for turns of the source, which need no model; an error where its limits do not fit."""
     run, data = params.runs[name], params.settings[params.runs[name].setting].data_sets[0]
     if run.method in TURNS:
         return None
     backbone = str(params.value_of(name, "backbone"))
     keys = ("source_tokens",) if backbone in ENCODERS else ("source_tokens", "target_tokens")
     limits = {key: params.value_of(name, key) for key in keys}
-    for key in (key for key in keys if limits[key] is None):
-        raise QuorumError(f"{PARAMS}: data.{data}.{key}: is missing; add it here or in `scales`")
+    if missing := [key for key in keys if limits[key] is None]:
+        raise QuorumError(f"{PARAMS}: data.{data}.{missing[0]}: is missing; add it here or in `scales`")
     size = params.value_of(name, "size")
     above: Above = params.value_of(name, "above") or ("layers" if backbone in ENCODERS else "bottleneck")
-    shared: Json = {
-        "task": TASKS[params.data[data].task],
-        "device": params.device,
-        "precision": precision_of(params),
-        "threads": threads_of(params.threads),
-    }
+    shared: Json = {"task": TASKS[params.data[data].task], "above": above, "device": params.device}
+    shared |= {"precision": precision_of(params), "threads": threads_of(params.threads)}
     if backbone in ENCODERS:
         frozen = params.value_of(name, "frozen") or "none"
         depth = ENCODERS[backbone].layers if run.layers is None else len(run.layers)
         if FrozenPart.parse(frozen).layers > depth:
             raise QuorumError(f"{PARAMS}: runs.{name}: frozen: {frozen}, but it has {depth} layers; freeze fewer")
         view = View(backbone=backbone, frozen=frozen, layers=run.layers, **limits)
-        return Learner(view=view, above=above, size=size, **shared)
+        return Learner(view=view, size=size, **shared)
     usual = params.adapted_layers or PRESETS[backbone].adapted_layers
     layers = run.adapted_layers or usual
     return Learner(
         view=View(backbone=backbone, adapted_layers=layers, **limits),
-        above=above,
         size=size or (LORA_RANK if above == "lora" else PRESETS[backbone].bottleneck),
         dropout=run.dropout,
         adapted_positions=run.adapted_positions,
@@ -74,32 +65,18 @@ def learner_of(params: Params, name: str) -> Learner | None:
 
 
 def algorithm_of(params: Params, name: str) -> tuple[Algorithm, BaseModel]:
-    """A run's algorithm, with its hyperparameters.
-
-    Raises:
-        QuorumError: the hyperparameters do not fit.
-    """
+    """A run's algorithm, with its hyperparameters; an error where they do not fit."""
     module = importlib.import_module(ALGORITHMS[params.runs[name].method])
     hyper = params.hyperparameters_of(name, module.Hyperparameters)
     return module.build(hyper), hyper
 
 
 def train_order(params: Params, name: str) -> TrainOrder:
-    """A run's training at its seeds, with only those hyperparameters that its algorithm has.
-
-    Raises:
-        QuorumError: its hyperparameters do not fit its algorithm, its data set, its setting or its optimizer.
-    """
+    """A run's training at its seeds, with only those hyperparameters that its algorithm has, if they fit it."""
     run, task = params.runs[name], TASKS[params.data_of(name).task]
-    learner, seeds = learner_of(params, name), params.seeds_of(name)
-    common: Json = {
-        "setting": run.setting,
-        "seeds": seeds,
-        "keep_rounds": sorted(set(seeds) & set(params.keep_rounds)),
-        "learner": learner,
-        "evaluated": params.evaluated,
-        "left_out": left_out(params, name),
-    }
+    learner, seeds, kept = learner_of(params, name), params.seeds_of(name), set(params.keep_rounds)
+    common: Json = {"setting": run.setting, "seeds": seeds, "keep_rounds": sorted(kept & set(seeds))}
+    common |= {"learner": learner, "evaluated": params.evaluated, "left_out": left_out(params, name)}
     if not run.trains or learner is None:
         code = code_of("pipeline.stages.train", task, parts=LEARNED)
         return TrainOrder(code=code, training=None, evaluate=None, **common)
@@ -121,19 +98,12 @@ def train_order(params: Params, name: str) -> TrainOrder:
         learning_rate=_rate_of(params, name, algorithm, hyper),
         **knobs.model_dump() | alone,
     )
-    return TrainOrder(
-        code=code_of("pipeline.stages.train", module, task, parts=LEARNED),
-        training=training,
-        evaluate=run.evaluate or algorithm.evaluates,
-        **common,
-    )
+    code = code_of("pipeline.stages.train", module, task, parts=LEARNED)
+    return TrainOrder(code=code, training=training, evaluate=run.evaluate or algorithm.evaluates, **common)
 
 
 def _rate_of(params: Params, name: str, algorithm: Algorithm, hyper: BaseModel) -> float:
     """A run's own learning rate, else the file's, else that of its family; a data set's rates before the file's."""
-    run = params.runs[name]
-    if rate := params.value_of(name, "learning_rate"):
-        return float(rate)
     if algorithm.pooled:
         family = "pooled"
     elif params.training_of(name).client_optimizer == "sgd":
@@ -141,42 +111,32 @@ def _rate_of(params: Params, name: str, algorithm: Algorithm, hyper: BaseModel) 
     elif not algorithm.communicates or getattr(hyper, "local_start", None) == "own":
         family = "own"
     else:
-        family = "server" if (run.evaluate or algorithm.evaluates) == "server" else "local"
+        family = params.runs[name].evaluate or algorithm.evaluates
     known = (family, "adamw") if family in ("own", "local", "server") else (family,)
-    for rates in (params.data_of(name).rates, params.rates):
-        for key in known:
-            if rate := getattr(rates, key):
-                return float(rate)
-    raise QuorumError(f"{PARAMS}: rates.{family}: is missing, and runs.{name} needs it; add it")
+    rates = [getattr(rates, key) for rates in (params.data_of(name).rates, params.rates) for key in known]
+    rate = next((rate for rate in (params.value_of(name, "learning_rate"), *rates) if rate), None)
+    if rate is None:
+        raise QuorumError(f"{PARAMS}: rates.{family}: is missing, and runs.{name} needs it; add it")
+    return float(rate)
 
 
 def _check_fits(params: Params, name: str, algorithm: Algorithm, hyper: BaseModel) -> None:
-    """Check that a run's algorithm fits its own knobs, its data set, its setting and its optimizer.
-
-    Raises:
-        QuorumError: the method evaluates clients' own models and the setting the server's, it marks words of a task
-            that writes none, it has no server, or it saves the moments of SGD, which has none.
-    """
-    run, where, data = params.runs[name], f"{PARAMS}: runs.{name}", params.data_of(name)
+    """Check that a run's algorithm fits its own knobs, its task, its setting and its optimizer."""
+    run, where, task = params.runs[name], f"{PARAMS}: runs.{name}", params.data_of(name).task
     if not algorithm.communicates and run.evaluate == "server":
         raise QuorumError(f"{where}.evaluate: server, but {run.method} has no server; correct it")
     if not algorithm.communicates and (run.late or run.knobs.get("clients_per_round")):
-        wrong = "late and clients_per_round are of federated methods"
-        raise QuorumError(f"{where}: {wrong}; {run.method} is none; correct it")
-    if algorithm.marks_words and not writes(load_task(TASKS[data.task])):
-        raise QuorumError(
-            f"{where}: {run.method} distils at nouns and verbs of what is written, and {data.task} writes nothing; "
-            "choose another method, such as AdaFedSelectKD"
-        )
+        raise QuorumError(f"{where}: late and clients_per_round are of federated methods; remove them")
+    if algorithm.marks_words and not writes(load_task(TASKS[task])):
+        wrong = f"{run.method} distils at nouns and verbs of what is written, and {task} writes nothing"
+        raise QuorumError(f"{where}: {wrong}; choose another method, such as AdaFedSelectKD")
     setting = params.settings[run.setting]
     by_client = isinstance(setting, Domains | Iid | Balanced) or (isinstance(setting, Natural) and setting.own)
     if (run.evaluate or algorithm.evaluates) == "local" and not algorithm.pooled and not by_client:
-        raise QuorumError(
-            f"{where}: {run.method} evaluates each client's own model, and setting {run.setting} the server's; "
-            "choose natural clients with own: true, or a method whose server has a model"
-        )
-    keeps_state = getattr(hyper, "client_optimizer_state", "fresh") == "keep"
-    if keeps_state and params.training_of(name).client_optimizer == "sgd":
+        wrong = f"{run.method} evaluates each client's own model, and setting {run.setting} the server's"
+        raise QuorumError(f"{where}: {wrong}; choose natural clients with own: true, or a method with a server")
+    kept = getattr(hyper, "client_optimizer_state", "fresh") == "keep"
+    if kept and params.training_of(name).client_optimizer == "sgd":
         raise QuorumError(f"{where}.client_optimizer_state: keep: SGD has no moments to keep; remove it")
 
 
@@ -188,11 +148,7 @@ def batch_of(params: Params, setting: str) -> tuple[int, int] | None:
 
 
 def precision_of(params: Params) -> Precision:
-    """The precision of products with frozen weights on this machine.
-
-    Raises:
-        QuorumError: the machine does not support the precision in params.yaml.
-    """
+    """The precision of products with frozen weights on this machine; an error where it lacks that of params.yaml."""
     return resolve(params.precision, params.device)
 
 

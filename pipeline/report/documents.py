@@ -70,7 +70,7 @@ def keys(path: str) -> list[dict[str, str]]:
     """The keys of a record, as `params.yaml` spells them, with their defaults and what the code says of them.
 
     Args:
-        path: a module and its record, as in `pipeline.plan.run.Run`.
+        path: a module and its record, as in `pipeline.plan.rows.Run`.
     """
     module, _, name = path.rpartition(".")
     record: type[BaseModel] = getattr(importlib.import_module(module), name)

@@ -12,7 +12,7 @@ from pipeline.plan.orders import planned_run, planned_runs
 from pipeline.runs.index import planned_key, trained_key
 from pipeline.runs.jobs import jobs_of
 from pipeline.workspace import layout
-from pipeline.workspace.files import locked_if_free, read_json
+from pipeline.workspace.files import locked, read_json
 from pipeline.workspace.progress import say
 
 
@@ -76,7 +76,7 @@ def remove_checkpoints(folders: Sequence[Path]) -> int:
     """Remove the checkpoints that no process uses, such as a copy of the workspace; returns their size in bytes."""
     size = 0
     for folder in folders:
-        with locked_if_free(layout.checkpoint_lock(folder.name)) as free:
+        with locked(layout.checkpoint_lock(folder.name), wait=False) as free:
             if free and folder.is_dir():  # a training that diverged in its first round has no folder
                 # The database before its journal: without the journal an incomplete database would seem complete.
                 size += _remove(sorted(folder.iterdir()))

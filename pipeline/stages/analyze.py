@@ -7,10 +7,12 @@ clients' data diverge.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable, Mapping
 
 from pipeline.clients.skews import SERVER
 from pipeline.corpora.example import examples_of
-from pipeline.plan.orders import AnalyzeOrder, RunRow, planned_run, read_order
+from pipeline.plan.orders import AnalyzeOrder, planned_run, read_order
+from pipeline.runs.analysis import crossed_of, deciles_of, divergence_of, words_of_run
 from pipeline.tasks.task import load_task
 from pipeline.workspace import layout
 from pipeline.workspace.files import empty_folder, read_json, write_json
@@ -26,34 +28,27 @@ SHARES = ("run", "client", "share", "value", "low", "high")
 
 
 def run() -> None:
-    """Write the analyses that the order names.
-
-    Raises:
-        QuorumError: a run that is analysed is not trained.
-    """
+    """Write the analyses that the order names."""
     order = read_order(layout.order("analyze"), AnalyzeOrder)
     empty_folder(layout.ANALYSIS)
     write_json(layout.ANALYSIS / "about.json", order.model_dump(mode="json", exclude={"code", "packages"}))
     for setting, seeds in order.settings.items():
         write_json(layout.clients_of(setting), {"seeds": {str(seed): _clients(setting, seed) for seed in seeds}})
     examples = examples_of(order.data, load_task(order.task).kind)
-    _words([planned_run(identity) for identity in order.distilling], examples, order.sign_flips)
-    wanted = [("deciles", one) for one in order.distilling] + [("crossed", one) for one in order.crossed]
-    wanted += [("divergence", one) for one in order.partitions]
-    with progress("analyze", len(wanted)) as advance:
-        for what, name in wanted:
-            found = _analysis(what, name, examples, order.topics)
-            write_json(layout.ANALYSIS / what / f"{name.replace('/', '-')}.json", found)
-            advance(1)
-
-
-def _analysis(what: str, name: str, examples: Json, topics: int) -> Json:
-    """One analysis of a run, or of a partition."""
-    from pipeline.runs.analysis import crossed_of, deciles_of, divergence_of  # seconds, for torch
-
-    if what == "divergence":
-        return divergence_of(examples, name, topics)
-    return (deciles_of if what == "deciles" else crossed_of)(planned_run(name))
+    rows = [planned_run(identity) for identity in order.distilling]
+    words = words_of_run([row for row in rows if row.name == rows[0].name], examples, order.sign_flips)
+    write_table(layout.POS_SHARES, words.parts, PARTS)
+    write_table(layout.WORD_SHARES, words.shares, SHARES)
+    analyses: list[tuple[str, list[str], Callable[[str], Mapping[str, object]]]] = [
+        ("deciles", order.distilling, lambda name: deciles_of(planned_run(name))),
+        ("crossed", order.crossed, lambda name: crossed_of(planned_run(name))),
+        ("divergence", order.partitions, lambda name: divergence_of(examples, name, order.topics)),
+    ]
+    with progress("analyze", sum(len(names) for _, names, _ in analyses)) as advance:
+        for what, names, analysis in analyses:
+            for name in names:
+                write_json(layout.ANALYSIS / what / f"{name.replace('/', '-')}.json", analysis(name))
+                advance(1)
 
 
 def _clients(setting: str, seed: int) -> Json:
@@ -67,14 +62,3 @@ def _clients(setting: str, seed: int) -> Json:
     }
     given = sum(len(ids) for own in manifest.values() for ids in own.values())
     return {"clients": clients, "unassigned": len(labels) - given}
-
-
-def _words(rows: list[RunRow], examples: Json, samples: int) -> None:
-    """Write which words were distilled, over all seeds; without a selective run the tables have no rows."""
-    words = None
-    if rows:
-        from pipeline.runs.analysis import words_of_run
-
-        words = words_of_run([row for row in rows if row.name == rows[0].name], examples, samples)
-    write_table(layout.POS_SHARES, words.parts if words else [], PARTS)
-    write_table(layout.WORD_SHARES, words.shares if words else [], SHARES)

@@ -5,21 +5,16 @@ They are obtained once for all folders, into work/backbones, and are hard links 
 
 from __future__ import annotations
 
-import os
 import shutil
 
 from pipeline.model.obtain import obtain
 from pipeline.plan.orders import BackboneOrder, read_order
 from pipeline.workspace import layout
-from pipeline.workspace.files import locked, sha256_json, write_json
+from pipeline.workspace.files import link, locked, sha256_json, write_json
 
 
 def run(name: str) -> None:
-    """Fetch or copy a backbone and convert it; one of another scale's runs gets a note instead.
-
-    Raises:
-        QuorumError: the weights cannot be obtained.
-    """
+    """Fetch or copy a backbone and convert it; one of another scale's runs gets a note instead."""
     order = read_order(layout.order("backbone", name), BackboneOrder)
     folder = layout.backbone(name)
     shutil.rmtree(folder, ignore_errors=True)
@@ -33,12 +28,4 @@ def run(name: str) -> None:
             # In the repository itself: an experiment's copy of the workspace lacks a folder that git does not know.
             weights = None if order.weights is None else layout.home() / order.weights.folder
             obtain(order.backbone, shared, layout.downloads(), weights)
-        shutil.copytree(shared, folder, copy_function=_link)
-
-
-def _link(source: str, target: str) -> None:
-    """Hard-link a file where the disk can, else copy it."""
-    try:
-        os.link(source, target)
-    except OSError:
-        shutil.copy2(source, target)
+        shutil.copytree(shared, folder, copy_function=link)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 from pipeline.corpora.example import examples_of
 from pipeline.plan.orders import EncodeOrder, read_order
 from pipeline.runs.index import read_manifest
@@ -14,12 +12,7 @@ from pipeline.workspace.record import Json
 
 
 def run(setting: str) -> None:
-    """Encode a setting's examples for its runs, and note the time if any was computed.
-
-    Raises:
-        QuorumError: it is not partitioned, or longer than a backbone reads.
-    """
-    began = time.monotonic()
+    """Encode a setting's examples for its runs."""
     order = read_order(layout.order("encode", setting), EncodeOrder)
     indices: dict[str, Json] = {}
     if order.readers:
@@ -28,9 +21,7 @@ def run(setting: str) -> None:
         examples = examples_of(order.data, load_task(order.task).kind)
         seeds = sorted({seed for own in order.seeds.values() for seed in own})
         manifests = {seed: read_manifest(setting, seed) for seed in seeds}
-        indices, computed = encode(setting, order, examples, manifests)
-        if computed:
-            write_json(layout.timing("encode", setting), {"seconds": time.monotonic() - began, "examples": computed})
+        indices, _ = encode(setting, order, examples, manifests)
     empty_folder(layout.ENCODED / setting)
     for run_name, content in (indices | {name: {} for name in order.unread}).items():  # DVC wants a file for each run
         write_json(layout.encoded(setting, run_name), content)

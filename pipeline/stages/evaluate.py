@@ -14,11 +14,7 @@ from pipeline.workspace.record import Json
 
 
 def run(name: str) -> None:
-    """Score a run and write its result.
-
-    Raises:
-        QuorumError: its predictions are missing.
-    """
+    """Score a run and write its result."""
     order = read_order(layout.order("evaluate", name), EvaluateOrder)
     if order.says_left_out(f"evaluate {name}"):
         write_result(layout.result(name), {"left_out": order.left_out, "seeds": {}})

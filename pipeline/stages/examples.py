@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from pipeline.corpora.example import sampled
 from pipeline.evaluation.scores import read_rows
 from pipeline.federated.methods import OURS, TURNS
@@ -58,7 +56,7 @@ def _first(order: ReportOrder) -> list[RunRow]:
     return [row for row in rows if any(line.get("reference") for line in read_jsonl(layout.predictions(row.id))[:1])]
 
 
-def _medians(order: ReportOrder, ours: RunRow, theirs: RunRow, predictions: Json) -> list[Any]:
+def _medians(order: ReportOrder, ours: RunRow, theirs: RunRow, predictions: Json) -> list[Json]:
     """Each client's example with the median of what ours gains."""
     metric = load_task(order.data[ours.data[0]]).metrics[0]
     rows = (ours, theirs)

@@ -14,11 +14,7 @@ from pipeline.workspace.files import write_json
 
 
 def run(name: str) -> None:
-    """Fetch a source, with users' own meetings, and record where it came from. A user's file stays where it is.
-
-    Raises:
-        QuorumError: it cannot be had, or a file is damaged.
-    """
+    """Fetch a source, with users' own meetings, and record where it came from. A user's file stays where it is."""
     order = read_order(layout.order("ingest", name), IngestOrder)
     folder = layout.raw(name)
     shutil.rmtree(folder, ignore_errors=True)

@@ -16,11 +16,7 @@ from pipeline.workspace.progress import say
 
 
 def run(setting: str) -> None:
-    """Draw, check and write a setting's partition at each seed.
-
-    Raises:
-        QuorumError: the setting does not fit the examples.
-    """
+    """Draw, check and write a setting's partition at each seed."""
     order = read_order(layout.order("partition", setting), PartitionOrder)
     examples, sample = examples_of(order.data, load_task(order.task).kind), sampled(order.data)
     partitions = {seed: draw(setting, order, examples, seed, sample) for seed in order.seeds}

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
+from pipeline.corpora.sources import is_outdated
 from pipeline.model.precision import threads_of
-from pipeline.plan.changes import report_changes
 from pipeline.plan.checks import read_params, unshown
-from pipeline.plan.resolve import resolve
+from pipeline.plan.resolve import resolve, weights_folder
 from pipeline.plan.schema import Params
 from pipeline.plan.training import left_out, precision_of
 from pipeline.workspace import layout
-from pipeline.workspace.files import write_json
+from pipeline.workspace.files import read_json, sha256_json, write_json
 from pipeline.workspace.progress import say
+from pipeline.workspace.record import Json
+
+NAMED = 12
+"""The most stages that a message names one by one."""
 
 
 def run() -> None:
@@ -35,3 +41,41 @@ def _of_precision(params: Params) -> str:
         return f"plan: precision: {found}, as params.yaml has it"
     does = "multiplies bf16 natively" if found == "bf16" else "does not multiply bf16 natively"
     return f"plan: precision: {found}, as this machine {does}"
+
+
+def report_changes(orders: dict[str, Json]) -> None:
+    """Print which stages' orders differ from the last plan's; of more than `NAMED`, how many of each stage."""
+    known = layout.last_plan()
+    before = read_json(known) if known.is_file() else {}
+    now = {path.removesuffix(".json"): sha256_json(order) for path, order in orders.items()}
+    if not layout.is_copy():  # the plan of a copy of the workspace is not the last one here
+        write_json(known, now)
+    changed = [name for name in now if before.get(name) != now[name]]
+    counts = Counter(name.rpartition("/")[0] or name for name in changed)
+    if len(changed) > NAMED:
+        changed = [stage if count == 1 else f"{count} of {stage}" for stage, count in counts.items()]
+    names = ", ".join(changed)
+    say(
+        f"plan: {counts.total()} of {len(now)} stages have a new order: {names}"
+        if names
+        else "plan: nothing has changed"
+    )
+
+
+def print_outdated() -> None:
+    """Print the stages that `dvc repro` would wrongly skip, because their inputs lie outside the workspace."""
+    print(" ".join(outdated(read_params())))
+
+
+def outdated(params: Params) -> list[str]:
+    """The stages whose corpora, folder of weights or machine, which decides the precision, have changed."""
+    files = {data.source for data in params.data.values() if data.file is not None}
+    stages = [
+        f"ingest@{name}" for name in params.sources if name not in files and is_outdated(name, params.data_source)
+    ]
+    backbone, report = layout.order("backbone", params.backbones[0]), layout.order("report")
+    other = report.is_file() and read_json(report).get("precision") != precision_of(params)
+    if params.weights is not None and backbone.is_file():
+        known = read_json(backbone)["weights"]
+        other |= known is None or known["files"] != weights_folder(params.weights).files
+    return [*stages, "plan"] if other else stages

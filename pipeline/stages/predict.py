@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import time
-from typing import Any
+from collections.abc import Iterator
 
+from pipeline.corpora.conversation import Conversation
 from pipeline.corpora.example import examples_of
 from pipeline.plan.orders import PredictOrder, read_order
 from pipeline.runs.index import read_manifest
@@ -15,26 +15,20 @@ from pipeline.workspace.record import Json
 
 
 def run(name: str) -> None:
-    """Write a run's predictions at each of its seeds: its models', turns of the source, or losses alone.
-
-    Raises:
-        QuorumError: the run is not trained, or a model is damaged.
-    """
-    began = time.monotonic()
+    """Write a run's predictions at each of its seeds: its models', turns of the source, or losses alone."""
     order = read_order(layout.order("predict", name), PredictOrder)
-    empty_folder(layout.PREDICTIONS / name)
-    if order.says_left_out(f"predict {name}"):
-        write_json(layout.PREDICTIONS / name / "left_out.json", {"left_out": order.left_out})
+    if order.says_left_out(f"predict {name}", layout.PREDICTIONS / name):
         return
+    empty_folder(layout.PREDICTIONS / name)
     examples = examples_of(order.data, load_task(order.task).kind)
-    if order.turns is not None:
-        _write_turns(name, order, examples)
-    else:
-        _write_answers(name, order, examples)
-    write_json(layout.timing("predict", name), {"seconds": time.monotonic() - began})
+    answers = _answers if order.turns is None else _turns
+    for run_id, rows, models in answers(name, order, examples):
+        write_jsonl(layout.predictions(run_id), rows)
+        write_json(layout.models_behind(run_id), models)
 
 
-def _write_turns(name: str, order: PredictOrder, examples: Json) -> None:
+def _turns(name: str, order: PredictOrder, examples: Json) -> Iterator[tuple[str, list[Json], Json]]:
+    """Run id, rows of predictions, and what is behind them."""
     from pipeline.runs.turns import WRITERS
 
     assert order.turns is not None
@@ -42,11 +36,11 @@ def _write_turns(name: str, order: PredictOrder, examples: Json) -> None:
     for seed in order.seeds:
         tests = [(c, i) for c, own in read_manifest(order.setting, seed).items() for i in own["test"]]
         rows = [_about(i, c, examples[i]) | {"prediction": write(examples[i]), "ended": True} for c, i in tests]
-        write_jsonl(layout.predictions(layout.run_id(name, seed)), rows)
-        write_json(layout.models_behind(layout.run_id(name, seed)), {"clients": {}, "best": [], "lens": []})
+        yield layout.run_id(name, seed), rows, {"clients": {}, "best": [], "lens": []}
 
 
-def _write_answers(name: str, order: PredictOrder, examples: Json) -> None:
+def _answers(name: str, order: PredictOrder, examples: Json) -> Iterator[tuple[str, list[Json], Json]]:
+    """As `_turns`, of the run's models."""
     from pipeline.runs.jobs import BEST, EVALUATED, jobs_of
     from pipeline.runs.learners import model_of
     from pipeline.runs.predicting import Predictor
@@ -57,18 +51,13 @@ def _write_answers(name: str, order: PredictOrder, examples: Json) -> None:
     predictor.texts([job for jobs in by_seed.values() for job in jobs])
     for jobs in by_seed.values():
         made = {job.which: predictor.predict(job) for job in jobs}
-        evaluated = next(job for job in jobs if job.which == EVALUATED)
-        run_id = evaluated.run_id
-        rows = [_about(e.id, c, examples[e.id]) | made[EVALUATED][e.id] for c, e in evaluated.tests]
-        write_jsonl(layout.predictions(run_id), rows)
-        best = [{"id": e.id, "client": c, **made[BEST][e.id]} for c, e in evaluated.tests] if BEST in made else []
-        write_json(
-            layout.models_behind(run_id),
-            {"clients": predictor.other_losses(evaluated), "best": best, "lens": predictor.lens(evaluated)},
-        )
+        job = next(job for job in jobs if job.which == EVALUATED)
+        rows = [_about(e.id, c, examples[e.id]) | made[EVALUATED][e.id] for c, e in job.tests]
+        best = [{"id": e.id, "client": c, **made[BEST][e.id]} for c, e in job.tests] if BEST in made else []
+        yield job.run_id, rows, {"clients": predictor.other_losses(job), "best": best, "lens": predictor.lens(job)}
 
 
-def _about(identity: str, client: str, example: Any) -> Json:
+def _about(identity: str, client: str, example: object) -> Json:
     """An example's id and client, and of a conversation what people compare a prediction with."""
-    asked = {"query": example.query, "reference": example.target} if hasattr(example, "query") else {}
-    return {"id": identity, "client": client} | asked
+    compared = {"query": example.query, "reference": example.target} if isinstance(example, Conversation) else {}
+    return {"id": identity, "client": client} | compared

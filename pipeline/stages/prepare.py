@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Set
+from collections.abc import Set
 from pathlib import Path
-from typing import Any
 
 from pipeline.corpora import own_labelled
-from pipeline.corpora.example import SPLITS, Split, write_examples
+from pipeline.corpora.example import SPLITS, write_examples
 from pipeline.corpora.labelled import Labelled, Tagged
 from pipeline.corpora.readers import Read, read_source
 from pipeline.corpora.statistics import counts, equal_texts
@@ -32,11 +31,7 @@ FAULTS = {
 
 
 def run(data: str) -> None:
-    """Read a data set, and write its examples, its notes and its statistics.
-
-    Raises:
-        QuorumError: a file is missing or malformed.
-    """
+    """Read a data set, and write its examples, its notes and its statistics."""
     order = read_order(layout.order("prepare", data), PrepareOrder)
     task = load_task(order.task)
     source = read_json(layout.source_record(order.source))
@@ -47,28 +42,19 @@ def run(data: str) -> None:
         examples = own_labelled.read(layout.workspace_file(Path(order.file)), task.kind, task.classes)
         read = Read(examples, counts(examples))
     write_examples(layout.examples(data), read.examples)
-    classes = {split: set(task.classes(own)) for split, own in by_split(read.examples).items()}
-    notes = {"source": source, **_counted(read.examples, classes["train"], task.kind), **read.notes}
-    notes["equal"] = equal_texts(read.examples)
+    by_split = {split: [example for example in read.examples if example.split == split] for split in SPLITS}
+    classes = {split: set(task.classes(own)) for split, own in by_split.items()}
+    notes: Json = {"source": source, "examples": len(read.examples)} | {split: len(by_split[split]) for split in SPLITS}
+    notes["labels"] = len(classes["train"]) if task.kind in CLASSED else None
+    notes["owners"] = len({example.owner for example in by_split["train"]} - {""})
+    notes |= {**read.notes, "equal": equal_texts(read.examples)}
     write_json(layout.notes(data), notes)
     write_table(layout.data_statistics(data), read.statistics)
-    _report(data, read, notes, classes["train"] - classes["test"], task.kind)
+    untested = classes["train"] - classes["test"]
+    _report(data, read, notes, {one[2:] for one in untested} if task.kind is Tagged else untested)
 
 
-def by_split(examples: Sequence[Any]) -> dict[Split, list[Any]]:
-    """Split -> its examples, in order."""
-    return {split: [example for example in examples if example.split == split] for split in SPLITS}
-
-
-def _counted(examples: Sequence[Any], classes: Set[str], kind: type[Any]) -> Json:
-    """Numbers of examples, of each split, of training owners, and of classes for kinds that have them."""
-    sizes: Json = {split: len(own) for split, own in by_split(examples).items()}
-    owners = {example.owner for example in examples if example.split == "train" and example.owner}
-    labels = len(classes) if kind in CLASSED else None
-    return {"examples": len(examples), **sizes, "labels": labels, "owners": len(owners)}
-
-
-def _report(data: str, read: Read, notes: Json, untested: Set[str], kind: type[Any]) -> None:
+def _report(data: str, read: Read, notes: Json, untested: Set[str]) -> None:
     """Print what was read, what its reader left out, and what may surprise."""
     say(f"prepare {data}: {', '.join(f'{notes[split]} {split}' for split in SPLITS)}, of {notes['owners']} owners")
     for name, what in FAULTS.items():
@@ -80,5 +66,4 @@ def _report(data: str, read: Read, notes: Json, untested: Set[str], kind: type[A
         counts = ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in notes["equal"].items())
         say(f"prepare {data}: examples with equal texts in two splits: {counts}")
     if untested:
-        names = {one[2:] for one in untested} if kind is Tagged else untested
-        say(f"prepare {data}: no test example has {', '.join(sorted(names))}")
+        say(f"prepare {data}: no test example has {', '.join(sorted(untested))}")

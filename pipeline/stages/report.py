@@ -4,18 +4,13 @@ from __future__ import annotations
 
 import importlib
 
-from pipeline.plan.code import PAGES
 from pipeline.plan.orders import ReportOrder, read_order
 from pipeline.workspace import layout
 from pipeline.workspace.progress import say
 
 
 def run() -> None:
-    """Render the page that params.yaml chooses.
-
-    Raises:
-        QuorumError: no run has a result, or comparisons.yaml is wrong.
-    """
+    """Render the page that params.yaml chooses."""
     order = read_order(layout.order("report"), ReportOrder)
-    importlib.import_module(PAGES[order.page][0]).run(order)
+    importlib.import_module(f"pipeline.pages.{order.page}").run(order)
     say(f"report: {layout.REPORT} is ready")

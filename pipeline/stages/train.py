@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 
 from pipeline.federated.history import OnRound, Round
 from pipeline.model.tensor_file import is_intact
-from pipeline.plan.orders import TrainOrder, planned_run, read_order
+from pipeline.plan.orders import LEFT_OUT, TrainOrder, planned_run, read_order
 from pipeline.runs.index import Index, read_index, read_manifest, training_key
 from pipeline.runs.prune import remove_unless_awaited
 from pipeline.runs.result_files import refuse_to_retrain
@@ -20,25 +20,17 @@ Log = Callable[[str], AbstractContextManager[OnRound]]
 """Run id -> a context with a function that logs each round's rows."""
 
 
-@contextmanager
-def unlogged(run_id: str) -> Iterator[OnRound]:
+def unlogged(_: str) -> AbstractContextManager[OnRound]:
     """Log nothing."""
-    del run_id
-    yield lambda rows: None
+    return nullcontext(lambda rows: None)
 
 
 def run(name: str, log: Log = unlogged) -> None:
-    """Train a run at each seed that is not trained yet; a killed training resumes at its last finished round.
-
-    Raises:
-        QuorumError: the setting is not encoded, a training fails, or git has the run's result.
-    """
+    """Train a run at each seed that is not trained yet; a killed training resumes at its last finished round."""
     order = read_order(layout.order("train", name), TrainOrder)
-    if order.says_left_out(f"train {name}"):
-        shutil.rmtree(layout.MODELS / name, ignore_errors=True)
-        write_json(layout.MODELS / name / "left_out.json", {"left_out": order.left_out})
+    if order.says_left_out(f"train {name}", layout.MODELS / name):
         return
-    (layout.MODELS / name / "left_out.json").unlink(missing_ok=True)
+    (layout.MODELS / name / LEFT_OUT).unlink(missing_ok=True)
     index = None if order.learner is None else read_index(order.setting, name)
     for seed in order.seeds:
         _train(name, seed, order, index, log)
@@ -46,16 +38,18 @@ def run(name: str, log: Log = unlogged) -> None:
 
 def _train(name: str, seed: int, order: TrainOrder, index: Index | None, log: Log) -> None:
     run_id, manifest = layout.run_id(name, seed), read_manifest(order.setting, seed)
-    training, key = order.at(seed), None
-    if training is not None and index is not None:
-        key = training_key(training, manifest, index)
-    note = {"training": key, "exported": _exported(order, seed)}
-    if _has(run_id, note):  # DVC leaves earlier files: if only another seed has changed, they are of this plan
+    training = order.at(seed)
+    key = None if training is None or index is None else training_key(training, manifest, index)
+    model = order.learner and order.learner.model_dump(mode="json")
+    exported = sha256_json([order.evaluate, order.evaluated, model, seed])  # decides which models are written
+    path, note = layout.trained_as(run_id), {"training": key, "exported": exported}
+    # DVC leaves earlier files: if only another seed has changed, they are of this plan.
+    if path.is_file() and read_json(path) == note and is_intact(run_id):
         say(f"train {run_id}: has been trained")
         return
     refuse_to_retrain(planned_run(run_id))
     # Removed first, so that models that are only partly removed never seem complete.
-    layout.trained_as(run_id).unlink(missing_ok=True)
+    path.unlink(missing_ok=True)
     shutil.rmtree(layout.MODELS / run_id, ignore_errors=True)
     history: Sequence[Round] = ()
     # These imports take seconds, which a run that is finished or left out saves.
@@ -69,21 +63,10 @@ def _train(name: str, seed: int, order: TrainOrder, index: Index | None, log: Lo
             finished = train_learner(training, manifest, index, key, run_id, on_round)
         export(run_id, finished, order, manifest, index)
         history = finished.progress.history
-    write_json(layout.trained_as(run_id), note)
+    write_json(path, note)
     write_json(layout.timing("train", run_id), _timing(history) | {"training": key})
     if key is not None:
         remove_unless_awaited(run_id, key)
-
-
-def _exported(order: TrainOrder, seed: int) -> str:
-    """A hash of what decides which models are written of a training."""
-    return sha256_json([order.evaluate, order.evaluated, order.learner and order.learner.model_dump(mode="json"), seed])
-
-
-def _has(run_id: str, note: dict[str, str | None]) -> bool:
-    """Whether a run has all models of a training, undamaged."""
-    path = layout.trained_as(run_id)
-    return path.is_file() and read_json(path) == note and is_intact(run_id)
 
 
 def _timing(history: Sequence[Round]) -> dict[str, object]:

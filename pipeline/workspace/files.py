@@ -58,6 +58,14 @@ def copy_tree(folder: Path, into: Path) -> None:
                 shutil.copyfile(path, temporary)
 
 
+def link(source: Path | str, target: Path | str) -> None:
+    """Hard-link a file where the disk can, else copy it."""
+    try:
+        os.link(source, target)
+    except OSError:
+        shutil.copy2(source, target)
+
+
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
     """Yield a temporary path in the folder of `path`; rename it to `path` if the block succeeds.
@@ -87,10 +95,8 @@ def replacing(path: Path) -> Iterator[Path]:
     except OSError as error:
         if error.filename is not None and begun and Path(error.filename).parent != path.parent:
             raise  # the block failed to read something
-        raise QuorumError(
-            f"{path}: could not be written ({error.strerror or error}); free disk space or check permissions, "
-            "then run the same command again"
-        ) from error
+        remedy = "free disk space or check permissions, then run the same command again"
+        raise QuorumError(f"{path}: could not be written ({error.strerror or error}); {remedy}") from error
 
 
 @contextmanager
@@ -115,21 +121,12 @@ def _is_at(path: Path, handle: int) -> bool:
 
 
 @contextmanager
-def locked(path: Path) -> Iterator[None]:
-    """Lock `path`, an empty file for this purpose, on this machine. Other processes wait."""
-    make_folder(path.parent)
-    with path.open("a") as handle:
-        fcntl.flock(handle, fcntl.LOCK_EX)
-        yield
-
-
-@contextmanager
-def locked_if_free(path: Path) -> Iterator[bool]:
-    """Lock `path` unless another process has locked it; yield whether this one has now."""
+def locked(path: Path, *, wait: bool = True) -> Iterator[bool]:
+    """Lock `path`, an empty file for this purpose; unless this waits for others, yield whether it is locked now."""
     make_folder(path.parent)
     with path.open("a") as handle:
         try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
         except BlockingIOError:
             yield False
             return
@@ -140,7 +137,7 @@ def is_locked(path: Path) -> bool:
     """Whether another process has locked `path`."""
     if not path.is_file():
         return False
-    with locked_if_free(path) as free:
+    with locked(path, wait=False) as free:
         return not free
 
 
@@ -153,31 +150,23 @@ def write_text(path: Path, content: str) -> None:
     write_bytes(path, content.encode("utf-8"))
 
 
-def write_json(path: Path, value: Any) -> None:
+def write_json(path: Path, value: object) -> None:
     write_text(path, json.dumps(value, indent=1, ensure_ascii=False) + "\n")
 
 
-def write_jsonl(path: Path, rows: Iterable[Any]) -> None:
+def write_jsonl(path: Path, rows: Iterable[object]) -> None:
     with replacing(path) as temporary, temporary.open("w", encoding="utf-8") as stream:
         for row in rows:
             stream.write(json.dumps(row, ensure_ascii=False) + "\n")
 
 
 def read_json(path: Path, remedy: str = "run `dvc repro`") -> Any:
-    """Parse a JSON file.
-
-    Raises:
-        QuorumError: the file is missing, unreadable or not JSON.
-    """
+    """Parse a JSON file; an error where it is missing, unreadable or not JSON."""
     return _parsed(_read_text(path, remedy), path, 1, remedy)
 
 
 def read_jsonl(path: Path, remedy: str = "run `dvc repro`") -> list[Any]:
-    """Parse a JSON-lines file.
-
-    Raises:
-        QuorumError: the file is missing, or a line is not JSON.
-    """
+    """Parse a JSON-lines file; an error where it is missing, or a line is not JSON."""
     text = _read_text(path, remedy)
     # Not splitlines: it would also cut at Unicode's line separators, which JSON need not escape.
     lines = text.removesuffix("\n").split("\n") if text else []
@@ -209,10 +198,10 @@ def sha256_file(path: Path) -> str:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
-def canonical(value: Any) -> str:
+def canonical(value: object) -> str:
     """One text for one value, for hashing."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 
 
-def sha256_json(value: Any) -> str:
+def sha256_json(value: object) -> str:
     return hashlib.sha256(canonical(value).encode("utf-8")).hexdigest()

@@ -50,16 +50,11 @@ def _succeeds(*command: str) -> bool:
 
 def _settings_of_pip() -> dict[str, str]:
     """uv's variables, as pip is configured: by files and, which have the last word, by PIP_ variables."""
-    listed = subprocess.run(
-        [sys.executable, "-m", "pip", "config", "list"], capture_output=True, text=True, check=False
-    )
-    settings = {}
-    for line in sorted(listed.stdout.splitlines(), key=lambda line: line.startswith(":env:")):
-        key, _, value = line.partition("=")
-        variable = UV_SETTINGS.get(key.rpartition(".")[2])
-        if variable:
-            settings[variable] = value.strip("'\"")
-    return settings
+    command = [sys.executable, "-m", "pip", "config", "list"]
+    listed = subprocess.run(command, capture_output=True, text=True, check=False).stdout.splitlines()
+    parts = [line.partition("=") for line in sorted(listed, key=lambda line: line.startswith(":env:"))]
+    found = {key.rpartition(".")[2]: value.strip("'\"") for key, _, value in parts}
+    return {variable: found[key] for key, variable in UV_SETTINGS.items() if key in found}
 
 
 def _backend_of_torch(uv: list[str], lock: Path) -> list[str]:

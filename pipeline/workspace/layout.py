@@ -11,113 +11,111 @@ by `QUORUM_BASE`, the path from its folder to the root.
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 BASE = Path(os.environ.get("QUORUM_BASE", "."))
 """The path from the workspace to the repository's root: `.`, or from an experiment's folder `../..`."""
 
-RESULT = BASE / "experiments/full"
-"""The experiment whose committed pages are the project's result."""
+RESULT = BASE / "experiments/full"  # the experiment whose committed pages are the project's result
 PARAMS = Path("params.yaml")
-CHECKSUMS = BASE / "data/checksums"
-"""Of published files: a list for each corpus that has one."""
+CHECKSUMS = BASE / "data/checksums"  # of published files: a list for each corpus that has one
 SAMPLE = BASE / "data/sample"
-OWN = Path("data/own")
-
-PLAN = Path("data/plan")
-PARTITIONS = Path("data/partitions")
-ENCODED = Path("data/encoded")
+OWN, PLAN = Path("data/own"), Path("data/plan")
+PARTITIONS, ENCODED = Path("data/partitions"), Path("data/encoded")
 MODELS = Path("models")
 BACKBONES = MODELS / "backbones"
 ABOUT_BACKBONE, WEIGHTS = "quorum.json", "model.safetensors"
 """In a backbone's folder: the weights' name and digest, and the weights."""
 
-RESULTS = Path("results")
-"""The committed results of finished runs, a file each; of tuning; and people's ratings."""
+RESULTS = Path("results")  # the committed results of finished runs, a file each; of tuning; and people's ratings
 TUNING_TABLE = RESULTS / "tuning.csv"
 COMPARISONS = Path("comparisons.yaml")
-"""The comparisons of an experiment's runs."""
 
 REPORTS = Path("reports")
-PREDICTIONS = REPORTS / "predictions"
-RATING_SHEETS = REPORTS / "ratings"
-ANALYSIS = REPORTS / "analysis"
+PREDICTIONS, RATING_SHEETS, ANALYSIS = REPORTS / "predictions", REPORTS / "ratings", REPORTS / "analysis"
 POS_SHARES, WORD_SHARES = ANALYSIS / "pos_kd.csv", ANALYSIS / "word_shares.csv"
 """Which words are distilled, by part of speech; the shares of words that are distilled (Fig. 11)."""
-TABLES = REPORTS / "tables"
+TABLES, FIGURES = REPORTS / "tables", REPORTS / "figures"
 MAIN_TABLE, SENSITIVITIES_TABLE = TABLES / "main.csv", TABLES / "sensitivities.csv"
 COMPARISONS_TABLE, HISTORY = TABLES / "comparisons.csv", TABLES / "history.csv"
 """The effects of comparisons; every round of the runs."""
-FIGURES = REPORTS / "figures"
-METRICS = REPORTS / "metrics.json"
-REPORT = REPORTS / "report.html"
-GALLERY = REPORTS / "gallery.html"
-"""Who has which examples, in every setting."""
-EXAMPLES_PAGE = REPORTS / "examples.html"
-"""Quotes texts, and is never committed."""
+METRICS, REPORT = REPORTS / "metrics.json", REPORTS / "report.html"
+GALLERY = REPORTS / "gallery.html"  # who has which examples, in every setting
+EXAMPLES_PAGE = REPORTS / "examples.html"  # quotes texts, and is never committed
+
+
+def home() -> Path:
+    """The real repository, also inside an experiment's temporary copy of it."""
+    return (Path(os.environ.get("DVC_ROOT") or Path.cwd()) / BASE).resolve()
+
+
+def workspace() -> Path:
+    """The workspace's path in the repository: an experiment's folder, or `.` for the root."""
+    return Path(os.environ.get("DVC_ROOT") or Path.cwd()).resolve().relative_to(home())
+
+
+def is_copy() -> bool:
+    """Whether this is a temporary copy of the workspace, for example of `dvc exp run --temp`."""
+    return Path.cwd().resolve() != home() / workspace()
+
+
+def work() -> Path:
+    """State that outlives a stage: `QUORUM_WORK`, else `work/`."""
+    return Path(os.environ.get("QUORUM_WORK") or home() / "work")
 
 
 @dataclass(frozen=True)
 class Pattern:
-    """The path of a file, whose braces are filled in with the names of what it belongs to."""
+    """The path of a file below a root, whose braces are filled in with the names of what it belongs to."""
 
     text: str
+    root: Callable[[], Path] = Path
 
     def __call__(self, *names: str | int) -> Path:
-        return Path(self.text.format(*names))
+        return self.root() / self.text.format(*names)
 
 
-paper = Pattern(f"{BASE.as_posix()}/data/{{}}")
-"""A paper's numbers, such as `paper_results.csv`."""
-raw = Pattern("data/raw/{}")
-"""A source as it was published."""
-source_record = Pattern("data/raw/{}/source.json")
-"""Where a source is from, and its commit."""
+paper = Pattern(f"{BASE.as_posix()}/data/{{}}")  # a paper's numbers, such as `paper_results.csv`
+raw = Pattern("data/raw/{}")  # a source as it was published
+source_record = Pattern("data/raw/{}/source.json")  # where a source is from, and its commit
 examples = Pattern("data/prepared/{}/examples.jsonl")
-"""The prepared examples of a data set, one a line."""
-notes = Pattern("reports/data/{}.json")
-"""A data set's source, and what preparing it corrected or left out."""
+notes = Pattern("reports/data/{}.json")  # a data set's source, and what preparing it corrected or left out
 data_statistics = Pattern("reports/data/{}.csv")
-"""The statistics of a data set, of Table II for meetings."""
 backbone = Pattern("models/backbones/{}")
-"""A backbone's weights and tokenizer."""
-partition = Pattern("data/partitions/{}/{}.json")
-"""A setting's manifest at a seed, and each example's label."""
+partition = Pattern("data/partitions/{}/{}.json")  # a setting's manifest at a seed, and each example's label
 clients_of = Pattern("reports/analysis/clients/{}.json")
 """How many training examples of each label a setting's clients have, at each seed."""
-encoded = Pattern("data/encoded/{}/{}.json")
-"""A setting's index of a run's examples in the store."""
+encoded = Pattern("data/encoded/{}/{}.json")  # a setting's index of a run's examples in the store
 
-adapters = Pattern("models/{}/adapters")
-"""The folder of the adapters of a run at one seed."""
-checksums = Pattern("models/{}/sha256.json")
-"""The sha256 of each of a run's adapters and masks, saved by its training."""
-history = Pattern("models/{}/history.csv")
-"""Every round of a run's training, a row a client."""
+adapters = Pattern("models/{}/adapters")  # the folder of the adapters of a run at one seed
+checksums = Pattern("models/{}/sha256.json")  # the sha256 of each of a run's adapters and masks, saved by its training
+history = Pattern("models/{}/history.csv")  # every round of a run's training, a row a client
 events = Pattern("models/{}/events.csv")
 """Faults in a run's training and the reactions to them; only of trainings with faults or rules for them."""
-masks = Pattern("models/{}/masks.safetensors")
-"""The target tokens that a run distilled, a bit each."""
-trained_as = Pattern("models/{}/training.json")
-"""The key of the training of a run's adapters."""
-predictions = Pattern("reports/predictions/{}.jsonl")
-"""A run's predictions, one a line."""
+masks = Pattern("models/{}/masks.safetensors")  # the target tokens that a run distilled, a bit each
+trained_as = Pattern("models/{}/training.json")  # the key of the training of a run's adapters
+predictions = Pattern("reports/predictions/{}.jsonl")  # a run's predictions, one a line
 models_behind = Pattern("reports/predictions/{}.json")
 """Losses of a run's other models, scores of the best rounds', and the entropies of its teacher in a few texts."""
 result = Pattern("results/{}.json.gz")
 """A run's scores by example, its rounds, and how it was computed, at each of its seeds."""
 
 seed_metrics = Pattern("reports/metrics/seed-{}.json")
-"""The metrics of one seed."""
-all_metrics = Pattern("reports/metrics/all.json")
-"""Every figure of the runs over all seeds."""
+all_metrics = Pattern("reports/metrics/all.json")  # every figure of the runs over all seeds
 identities = Pattern("reports/metrics/identities.json")
-"""The identities of the runs behind the metrics."""
 ratings_table = Pattern("results/ratings.csv")
-"""All ratings of returned sheets."""
-rating_key = Pattern("results/ratings/{}.json")
-"""The key of a rating sheet: which run's summary is on which side."""
+rating_key = Pattern("results/ratings/{}.json")  # the key of a rating sheet: which run's summary is on which side
+
+store, downloads = Pattern("store", work), Pattern("downloads", work)
+smoke_copy = Pattern("smoke", work)  # the copy of the workspace in which `make smoke` runs
+checkpoints, checkpoint_lock = Pattern("checkpoints", work), Pattern("checkpoints/{}.lock", work)
+"""The checkpoints of trainings, a folder each; the lock of one, for training and for removing it."""
+rounds, round_adapter = Pattern("rounds", work), Pattern("rounds/{}/round-{}/{}.safetensors", work)
+"""Models of every round, of trainings with `keep_rounds`: by training, round, and client or server."""
+generated = Pattern("generated", work)  # cached predictions, by the hash of their cause
+mlflow_artifacts = Pattern("mlartifacts", home)
 
 
 def run_id(name: str, seed: int) -> str:
@@ -125,9 +123,19 @@ def run_id(name: str, seed: int) -> str:
     return f"{name}/{seed}"
 
 
-def order(stage: str, item: str | None = None) -> Path:
+def order(*names: str) -> Path:
     """`data/plan/<stage>.json`, or `data/plan/<stage>/<item>.json` for a stage of a data set, a setting or a run."""
-    return PLAN / f"{stage}.json" if item is None else PLAN / stage / f"{item}.json"
+    return PLAN / f"{'/'.join(names)}.json"
+
+
+def timing(*names: str) -> Path:
+    """How long a stage took when it last ran; its name and its item as in `order`."""
+    return work() / "timings" / workspace() / f"{'/'.join(names)}.json"
+
+
+def last_plan() -> Path:
+    """Hashes of the last plan's orders, to report what a new plan changes."""
+    return work() / "plans" / workspace() / "plan.json"
 
 
 def adapter(run: str, owner: str, which: str = "") -> Path:
@@ -136,7 +144,7 @@ def adapter(run: str, owner: str, which: str = "") -> Path:
 
 
 def run_of(path: Path) -> str | None:
-    """Return the run to which a file of adapters or masks belongs; None for a file outside of `MODELS`.
+    """The run to which a file of adapters or masks belongs; None for a file outside of `MODELS`.
 
     >>> run_of(Path("models/fedavg/1/adapters/A.safetensors")), run_of(Path("models/fedavg/1/masks.safetensors"))
     ('fedavg/1', 'fedavg/1')
@@ -156,80 +164,9 @@ def at_seed(file: Path, seed: int) -> Path:
     return file.with_name(file.name.replace("{seed}", str(seed)))
 
 
-def home() -> Path:
-    """Return the real repository, also inside an experiment's temporary copy of it."""
-    return (Path(os.environ.get("DVC_ROOT") or Path.cwd()) / BASE).resolve()
-
-
-def workspace() -> Path:
-    """Return the workspace's path in the repository: an experiment's folder, or `.` for the root."""
-    return Path(os.environ.get("DVC_ROOT") or Path.cwd()).resolve().relative_to(home())
-
-
-def is_copy() -> bool:
-    """Whether this is a temporary copy of the workspace, for example of `dvc exp run --temp`."""
-    return Path.cwd().resolve() != home() / workspace()
-
-
 def workspace_file(file: Path) -> Path:
     """A file that an experiment's params.yaml names, such as `data/own/tickets.csv`, in the real workspace."""
     return home() / workspace() / file
-
-
-def work() -> Path:
-    """State that outlives a stage (prefix store, checkpoints, timings, downloads): `QUORUM_WORK`, else `work/`."""
-    elsewhere = os.environ.get("QUORUM_WORK")
-    return Path(elsewhere) if elsewhere else home() / "work"
-
-
-def store() -> Path:
-    """The prefix store."""
-    return work() / "store"
-
-
-def smoke_copy() -> Path:
-    """The copy of the workspace in which `make smoke` runs."""
-    return work() / "smoke"
-
-
-def checkpoints() -> Path:
-    """The checkpoints of trainings, a folder each."""
-    return work() / "checkpoints"
-
-
-def rounds() -> Path:
-    """Models of every round, of trainings with `keep_rounds`."""
-    return work() / "rounds"
-
-
-def round_adapter(training: str, number: int, owner: str) -> Path:
-    """The model of a client or the server after one round of a training."""
-    return rounds() / training / f"round-{number}" / f"{owner}.safetensors"
-
-
-def generated() -> Path:
-    """Cached predictions, by the hash of their cause."""
-    return work() / "generated"
-
-
-def checkpoint_lock(training: str) -> Path:
-    """The lock of a checkpoint, for training and for removing it."""
-    return checkpoints() / f"{training}.lock"
-
-
-def timing(stage: str, item: str | None = None) -> Path:
-    """How long a stage took when it last ran: `item` as in `order`."""
-    return work() / "timings" / workspace() / (f"{stage}.json" if item is None else f"{stage}/{item}.json")
-
-
-def last_plan() -> Path:
-    """Hashes of the last plan's orders, to report what a new plan changes."""
-    return work() / "plans" / workspace() / "plan.json"
-
-
-def downloads() -> Path:
-    """Downloaded weights and corpora."""
-    return work() / "downloads"
 
 
 def mirror() -> Path | None:
@@ -242,10 +179,4 @@ def mirror() -> Path | None:
 
 
 def mlflow_uri() -> str:
-    """The address of the MLflow store."""
     return f"sqlite:///{home() / 'mlflow.db'}"
-
-
-def mlflow_artifacts() -> Path:
-    """The files that MLflow stores for its runs."""
-    return home() / "mlartifacts"

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import json
 import re
+from contextlib import suppress
 from pathlib import Path
 
 from pipeline.workspace import layout
-from pipeline.workspace.files import locked_if_free, write_text
+from pipeline.workspace.files import locked, write_text
 from pipeline.workspace.progress import say
 
 STAGE = re.compile(r"^  \S", re.MULTILINE)
@@ -23,14 +24,13 @@ def mend(root: Path | None = None) -> None:
     root = root or layout.home()
     own = root / ".dvc" / "tmp"
     users = own / "rwlock"
-    with locked_if_free(own / "rwlock.lock") as free:
+    with locked(own / "rwlock.lock", wait=False) as free:
         if free and users.is_file() and not _is_json(users):
             users.unlink()
             say(f"{users}: was cut short, so it was removed")
-    with locked_if_free(own / "lock") as free:
-        for lock in [root / "dvc.lock", *root.glob("experiments/*/dvc.lock")] if free else []:
-            if lock.is_file():
-                _mend_lock(lock)
+    with locked(own / "lock", wait=False) as free:
+        for lock in [*root.glob("dvc.lock"), *root.glob("experiments/*/dvc.lock")] if free else []:
+            _mend_lock(lock)
 
 
 def _mend_lock(path: Path) -> None:
@@ -48,11 +48,10 @@ def _mend_lock(path: Path) -> None:
 
 
 def _is_json(path: Path) -> bool:
-    try:
+    with suppress(ValueError):
         json.loads(path.read_bytes())
-    except ValueError:
-        return False
-    return True
+        return True
+    return False
 
 
 def _is_lock(text: str) -> bool:
@@ -60,8 +59,7 @@ def _is_lock(text: str) -> bool:
     from dvc.schema import COMPILED_LOCKFILE_SCHEMA
     from voluptuous import Invalid
 
-    try:
+    with suppress(yaml.YAMLError, Invalid):
         COMPILED_LOCKFILE_SCHEMA(yaml.load(text, yaml.CSafeLoader))
-    except (yaml.YAMLError, Invalid):
-        return False
-    return True
+        return True
+    return False

@@ -11,7 +11,6 @@ import io
 import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
 
 from pipeline.errors import QuorumError
 from pipeline.workspace.files import write_text
@@ -28,11 +27,7 @@ def write_table(path: Path, rows: Sequence[Json], columns: Sequence[str] | None 
 
 
 def read_table(path: Path, remedy: str = "run `dvc repro`") -> list[dict[str, str]]:
-    """The rows of a table that `write_table` wrote, as text.
-
-    Raises:
-        QuorumError: the file is missing.
-    """
+    """The rows of a table that `write_table` wrote, as text; an error where the file is missing."""
     try:
         with path.open(encoding="utf-8", newline="") as stream:
             rows = list(csv.DictReader(stream, restkey="", restval=""))
@@ -41,13 +36,13 @@ def read_table(path: Path, remedy: str = "run `dvc repro`") -> list[dict[str, st
     return [{_text(name): _text(cell) for name, cell in row.items() if name} for row in rows]
 
 
-def _line(cells: Iterable[Any]) -> str:
+def _line(cells: Iterable[object]) -> str:
     stream = io.StringIO()
     csv.writer(stream).writerow([_cell(cell) for cell in cells])  # with another lineterminator it quotes no "\r"
     return stream.getvalue().removesuffix("\r\n") + "\n"
 
 
-def _cell(value: Any) -> Any:
+def _cell(value: object) -> object:
     """A value as it is written; an apostrophe in front of a formula's apostrophes makes it one more."""
     if isinstance(value, str) and _is_formula(value):
         return f"'{value}"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -11,7 +10,7 @@ from pathlib import Path
 
 from pipeline.errors import QuorumError
 from pipeline.workspace import layout
-from pipeline.workspace.files import flush, make_folder
+from pipeline.workspace.files import flush, link, make_folder
 from pipeline.workspace.record import Json
 
 EXPERIMENT = "quorum"
@@ -26,11 +25,7 @@ TRAINING_TAG = "quorum.training"
 
 @contextmanager
 def failures() -> Iterator[None]:
-    """Whatever goes wrong in MLflow and its database, as one line.
-
-    Raises:
-        QuorumError: the store cannot be opened or written.
-    """
+    """Whatever goes wrong in MLflow and its database, as one line."""
     from mlflow.exceptions import MlflowException
     from sqlalchemy.exc import SQLAlchemyError
 
@@ -38,10 +33,9 @@ def failures() -> Iterator[None]:
         yield
     except (MlflowException, SQLAlchemyError, OSError) as error:
         reason = " ".join(str(error).split())[:160]
-        raise QuorumError(
-            f"{layout.home() / 'mlflow.db'}: could not be opened or written ({reason}); close what holds it, or delete "
-            "it, and run `python -m pipeline track`, which brings it back"
-        ) from None
+        remedy = "close what holds it, or delete it, and run `python -m pipeline track`, which brings it back"
+        path = layout.home() / "mlflow.db"
+        raise QuorumError(f"{path}: could not be opened or written ({reason}); {remedy}") from None
 
 
 class Store:
@@ -52,13 +46,9 @@ class Store:
 
         set_tracking_uri(layout.mlflow_uri())
         self._client = MlflowClient(layout.mlflow_uri())
-        known = self._client.get_experiment_by_name(EXPERIMENT)
-        self._experiment = known.experiment_id if known else self._created()
-
-    def _created(self) -> str:
-        where = layout.mlflow_artifacts().as_uri()
-        experiment: str = self._client.create_experiment(EXPERIMENT, where, tags={KIND_TAG: KIND})
-        return experiment
+        known, where = self._client.get_experiment_by_name(EXPERIMENT), layout.mlflow_artifacts().as_uri()
+        create = self._client.create_experiment
+        self._experiment = known.experiment_id if known else create(EXPERIMENT, where, tags={KIND_TAG: KIND})
 
     def run(self, identity: str, name: str, tags: Callable[[], dict[str, str]]) -> tuple[str, bool]:
         """The MLflow run of an identity, made with `tags` if it is not there: (its id, whether it is complete)."""
@@ -75,15 +65,12 @@ class Store:
 
     def set_status(self, run: str, status: str) -> None:
         """`RUNNING`, or how it ended."""
-        if status == "RUNNING":
-            self._client.update_run(run, status)
-        else:
-            self._client.set_terminated(run, status)
+        (self._client.update_run if status == "RUNNING" else self._client.set_terminated)(run, status)
 
     def params(self, run: str, values: Json) -> None:
         from mlflow.entities import Param
 
-        self._client.log_batch(run, params=[Param(key, str(value)) for key, value in _flat(values).items()])
+        self._client.log_batch(run, params=[Param(key, str(value)) for key, value in _flat(values)])
 
     def metrics(self, run: str, values: Mapping[str, float], step: int = 0) -> None:
         from mlflow.entities import Metric
@@ -98,26 +85,19 @@ class Store:
             self.metrics(run, {f"events/{kind}": count}, number)
 
     def artifact(self, run: str, path: Path, folder: str) -> None:
-        """Put a file under a run, by a hard link where the disk can: adapters are large, and lie there already."""
+        """Put a file under a run, by a hard link, since adapters are large."""
         target = layout.mlflow_artifacts() / run / "artifacts" / folder / path.name
         make_folder(target.parent)
         target.unlink(missing_ok=True)
-        try:
-            os.link(path, target)
-            flush(target.parent)
-        except OSError:
-            self._client.log_artifact(run, str(path), folder)
+        link(path, target)
+        flush(target.parent)
 
     def finish(self, run: str) -> None:
         self._client.set_tag(run, COMPLETE_TAG, "true")
         self._client.set_terminated(run)
 
 
-def _flat(values: Json, prefix: str = "") -> Json:
-    flat: Json = {}
+def _flat(values: Json, prefix: str = "") -> Iterator[tuple[str, object]]:
+    """Dotted key -> value."""
     for key, value in values.items():
-        if isinstance(value, dict):
-            flat |= _flat(value, f"{prefix}{key}.")
-        else:
-            flat[f"{prefix}{key}"] = value
-    return flat
+        yield from _flat(value, f"{prefix}{key}.") if isinstance(value, dict) else [(f"{prefix}{key}", value)]

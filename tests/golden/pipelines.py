@@ -18,7 +18,7 @@ SIZES = ("seeds", "setting", "adapted_layers")
 
 
 def _runs(experiment: str) -> dict[str, dict[str, Any]]:
-    chosen, scales = read_scales(ROOT / "experiments" / experiment / "params.yaml")
+    chosen, scales, _ = read_scales(ROOT / "experiments" / experiment / "params.yaml")
     runs: dict[str, dict[str, Any]] = scales[chosen]["runs"]
     return runs
 

@@ -45,20 +45,22 @@ def test_a_module_counts_with_all_that_it_imports_anywhere(package: Callable[...
     assert set(closure.code_of("pipeline.a")) == {"pipeline.a", "pipeline.b", "pipeline.room.c"}
 
 
-def test_what_a_task_has_besides_counts_for_all_who_call_it(package: Callable[..., None]) -> None:
-    """A task's helper counts wherever a member calls it."""
-    text = "class Task:\n def score(self):\n  return self.helper()\n def helper(self):\n  return 1\n"
-    package(tasks__one=text, tasks__two=text.replace("return 1", "return 2"))
-    one, two = (closure.code_of(f"pipeline.tasks.{task}", parts=("score",)) for task in ("one", "two"))
-    assert one["pipeline.tasks.one"] != two["pipeline.tasks.two"]
-
-
-def test_of_a_task_an_attribute_counts_like_a_method(package: Callable[..., None]) -> None:
-    text = "class Task:\n metrics = 1\n def read(self):\n  return 1\n"
-    package(tasks__one=text, tasks__two=text.replace("metrics = 1", "metrics = 2"))
-    for parts, alike in ((("read",), True), (("metrics",), False)):
-        one, two = (closure.code_of(f"pipeline.tasks.{task}", parts=parts) for task in ("one", "two"))
-        assert (one["pipeline.tasks.one"] == two["pipeline.tasks.two"]) is alike
+@pytest.mark.parametrize(
+    ("text", "changed", "parts", "alike"),
+    [
+        ("def score(self):\n  return self.helper()\n def helper(self):\n  return 1", "return 1", ("score",), False),
+        ("metrics = 1\n def read(self):\n  return 2", "metrics = 1", ("read",), True),
+        ("metrics = 1\n def read(self):\n  return 2", "metrics = 1", ("metrics",), False),
+    ],
+)
+def test_of_a_task_the_parts_of_a_stage_count_and_all_that_is_no_part(
+    package: Callable[..., None], text: str, changed: str, parts: tuple[str, ...], alike: bool
+) -> None:
+    """A helper counts for every stage, and an attribute like a method."""
+    text = f"class Task:\n {text}\n"
+    package(tasks__one=text, tasks__two=text.replace(changed, f"{changed}0"))
+    one, two = (closure.code_of(f"pipeline.tasks.{task}", parts=parts) for task in ("one", "two"))
+    assert (one["pipeline.tasks.one"] == two["pipeline.tasks.two"]) is alike
 
 
 def test_of_a_task_the_methods_count_that_are_called(package: Callable[..., None]) -> None:

@@ -27,29 +27,14 @@ SEARCH = {"grid": [0.1, 0.2], "chooses": {"rates.own": "single"}}
 
 FILE: list[tuple[dict[str, Any], str]] = [
     ({"taau": 4}, "taau: unknown key; did you mean tau?"),
-    ({"seeds": GONE}, "seeds: is missing"),
-    ({"seeds": []}, "seeds: List should have at least 1 item"),
     ({"seeds": [1, 1]}, "seeds: seeds must be distinct and not negative"),
-    ({"seeds": [-1]}, "seeds: seeds must be distinct and not negative"),
     ({"seeds": [True]}, "seeds.0: Input should be a valid integer (found True)"),
-    ({"rounds": True}, "rounds: Input should be a valid integer (found True)"),
     ({"rounds": "3"}, "rounds: Input should be a valid integer (found '3')"),
     ({"rounds": GONE}, "rounds: is missing"),
-    ({"lambda": True}, "lambda: Input should be a valid number (found True)"),
-    ({"use_stemmer": 1}, "use_stemmer: Input should be a valid boolean (found 1)"),
-    ({"learning_rate": 0}, "learning_rate: Input should be greater than 0"),
     ({"clip_norm": float("inf")}, "clip_norm: Input should be a finite number"),
     ({"tau": -1}, "tau: is a number of nats, at least 0"),
-    ({"tau": "high"}, "tau: is a number of nats"),
-    ({"tau": True}, "tau: is a number of nats"),
     ({"tau": "q2"}, "tau: is a number of nats, at least 0 and finite, or a quantile between 0 and 1"),
-    ({"page": "poster"}, "page: Input should be 'tour', 'main', 'paper', 'tasks' or 'faults'"),
-    (
-        {"faults": {"dropout": 0.2}},
-        "faults: some clients never answer; set tolerance.deadline, in seconds",
-    ),
-    ({"faults": {"dropout": 1.5}}, "faults.dropout: Input should be less than 1"),
-    ({"faults": {"poisoned": {"Academic": "arsenic"}}}, "faults.poisoned.Academic: Input should be"),
+    ({"faults": {"dropout": 0.2}}, "faults: some clients never answer; set tolerance.deadline, in seconds"),
     ({"faults": {"poisoned": {"Nobody": "nan"}}}, "faults.poisoned: no client 'Nobody'; known: Academic"),
     ({"tolerance": {"minimum": 4}}, "tolerance.minimum: 4, but a round has 3 clients; lower it"),
     ({"sources": ["qmsum"]}, "sources: must name those that are used: 20news, qmsum, samsum"),
@@ -57,127 +42,81 @@ FILE: list[tuple[dict[str, Any], str]] = [
     ({"backbone": "gpt"}, "runs.zeroshot.backbone: 'gpt' cannot summarize; known: "),
     ({"weights": "weights/bart"}, "weights: tiny-llama does not come from the model hub; remove it"),
     ({"folds": {7: "first"}}, "folds: 7: is none of the file's seeds"),
-    ({"folds": {1: "third"}}, "folds.1: Input should be 'official', 'first' or 'second'"),
-    ({"keep_rounds": [7]}, "keep_rounds: 7: is none of the file's seeds"),
     ({"tune": {"seed": 1, "searches": {"x": SEARCH}}}, "tune.seed: 1 is a seed that tables report; choose another"),
     ({"tune.searches": {"x": SEARCH | {"chooses": {"tau": "gone"}}}}, "tune.searches.x.chooses.tau: no run 'gone'"),
-    (
-        {"tune.searches": {"x": SEARCH | {"grid": [0.2, 0.1]}}},
-        "tune.searches.x.grid: needs values from 0 on, each once",
-    ),
-    ({"tune.searches": {"x": SEARCH | {"grid": [-1, 1]}}}, "tune.searches.x.grid: needs values from 0 on, each once"),
-    ({"tune.searches": {"x": SEARCH | {"grid": [1]}}}, "tune.searches.x.grid: List should have at least 2 items"),
-    ({"min_tokens": 100}, "min_tokens: 100 is above max_tokens: 12"),
-    ({"data.qmsum.max_tokens": 5, "min_tokens": 9}, "min_tokens: 9 is above data.qmsum.max_tokens: 5"),
-    ({"settings.domains.max_tokens": 5, "min_tokens": 9}, "min_tokens: 9 is above settings.domains.max_tokens: 5"),
+    ({"tune.searches": {"x": SEARCH | {"grid": [0.2, 0.1]}}}, "tune.searches.x.grid: needs values from 0 on"),
+    ({"data.qmsum.max_tokens": 5, "min_tokens": 9}, "min_tokens: 9 is above max_tokens of runs.zeroshot: 5"),
+    ({"settings.domains.max_tokens": 5, "min_tokens": 9}, "min_tokens: 9 is above max_tokens of runs.zeroshot: 5"),
     ({"length_penalty": 2.0}, "length_penalty: is of beam search; set beams above 1, or length_penalty: 1.0"),
     ({"own": {"Academic": {"folder": "data/own/x"}}}, "own.Academic: is taken or has a dot; choose another name"),
-    ({"own": {"server": {"folder": "data/own/x"}}}, "own.server: is taken or has a dot"),
     ({"own": {"Clinic": {}}}, "own.Clinic: needs a folder of meetings or a file of texts"),
-    ({"own": {"Clinic": {"folder": "elsewhere"}}}, "own.Clinic: elsewhere is not inside data/own"),
     ({"own": {"Clinic": {"folder": "data/own/../x"}}}, "own.Clinic: data/own/../x is not inside data/own"),
     ({"sections": {"main": ["gone"]}}, "sections.main: no run or setting 'gone'"),
     ({"sections": {"main": ["single", "news"]}}, "sections.main: has runs of classify and summarize; give each a"),
     ({"source_tokens": GONE}, "data.qmsum.source_tokens: is missing; add it here or in `scales`"),
-    ({"target_tokens": GONE}, "data.qmsum.target_tokens: is missing; add it here or in `scales`"),
     ({"rates.local": GONE}, "rates.local: is missing, and runs.fedkd needs it; add it"),
-    ({"above": "layers", "size": 4}, "runs.zeroshot.size: is of bottleneck and lora alone; remove it"),
 ]
 DATA: list[tuple[dict[str, Any], str]] = [
     ({"data.qmsum.task": "translate"}, "data.qmsum.task: unknown task 'translate'; known: summarize"),
     ({"data.qmsum.source": "cnn"}, "data.qmsum: source: unknown source 'cnn'; known: qmsum, samsum"),
-    ({"data.qmsum.span_end": "both"}, "data.qmsum.span_end: Input should be"),
     ({"data.samsum.query": GONE}, "data.samsum.query: is missing, and samsum has no queries; add one"),
     ({"data.qmsum.query": "What?"}, "data.qmsum.query: qmsum has queries of its own, or no task for one; remove it"),
-    ({"data.news.query": "What?"}, "data.news.query: 20news has queries of its own, or no task for one; remove it"),
     ({"data.news.frozen": "e,9-"}, "data.news.frozen: 'e,9-': write none, e, e,0 or e,0-K"),
     ({"data.news.knobs": {"FedMagic": {}}}, "data.news.knobs.FedMagic.[key]: unknown method 'FedMagic'"),
-    ({"data.news.take": {"train": {"count": 0}}}, "data.news.take.train.count: Input should be greater"),
     ({"data.mine": MINE | {"file": "mine.csv"}}, "data.mine: file: mine.csv: is not in data/own/, where DVC looks"),
     ({"data.mine": MINE | {"source": "20news"}}, "data.mine.file: set source: mine"),
+    (
+        {"data.samsum.rounds": 2},
+        "settings.both.data: of several data sets none can have its own rounds; set it in runs",
+    ),
     ({"data.mine": MINE | {"task": "summarize"}}, "data.mine.file: meetings are brought as folders, in `own`"),
 ]
 SETTINGS: list[tuple[Any, str]] = [
     ({"clients": ["Mars"]}, "settings.x: no client 'Mars'; known: AMI"),
     ({"clients": ["Product", "Product"]}, "settings.x: clients: must name each once"),
-    ({"clients": []}, "settings.x.clients: is empty, and no own clients join them; add one"),
     ({"clients": ["SAMSum"]}, "settings.x.data: client SAMSum needs samsum; add its data set"),
     ({"data": "gone"}, "settings.x.data: no data set 'gone'; known: news, qmsum, samsum"),
     ({"data": ["qmsum", "news"]}, "settings.x.data: are of two tasks; choose data sets of one"),
     ({"data": "news"}, "settings.x.kind: domains is of meetings; choose skewed, natural or given"),
     ({"kind": "dealt"}, "settings.x: Input tag 'dealt'"),
-    ({"kind": "balanced"}, "settings.x.counts: is missing"),
-    ({"unit": "meeting"}, "settings.x.unit: unknown key"),
     ({"only": {"SAMSum": {}}}, "settings.x: only.SAMSum: is no client of the setting"),
-    ({"train_fraction": 2.0}, "settings.x.train_fraction: Input should be less than"),
-    ({"source_tokens": 3}, "settings.x.source_tokens: Input should be greater"),
     (EVEN | {"counts": {"train": 1, "val": 1}}, "settings.x.counts.test: is missing"),
     (EVEN | {"own": False}, "settings.x.own: unknown key"),
-    (IID | {"clients": ["mean"]}, "settings.x: clients: 'mean' is taken, or no name"),
     (IID | {"clients": ["a.b"]}, "settings.x: clients: 'a.b' is taken, or no name"),
-    (IID | {"clients": []}, "settings.x.clients: is empty"),
-    (IID | {"of": []}, "settings.x.of: List should have at least 1 item"),
     (
         {"kind": "skewed", "data": ["qmsum", "samsum"], "clients": 3},
         "settings.x.data: kind: skewed divides one data set",
     ),
     (
         {"kind": "skewed", "data": "news", "clients": 3, "spread": True, "alpha": 1.0},
-        "settings.x: spread: leaves labels as they are, and alpha skews them; remove one",
+        "settings.x: spread: leaves labels",
     ),
-    (
-        {"kind": "given", "data": "news", "clients": GONE, "file": "x.json"},
-        "settings.x: file: x.json: is not in data/own/",
-    ),
+    ({"kind": "given", "data": "news", "clients": GONE, "file": "x.json"}, "settings.x: file: x.json: is not in data"),
 ]
 RUNS: list[tuple[dict[str, Any], str]] = [
     ({"method": "FedMagic"}, "runs.x.method: unknown method 'FedMagic'; known: ZeroShot, LeadTurns"),
-    ({"setting": "moon"}, "runs.x.setting: no setting 'moon'; known: both, domains"),
-    ({"setting": GONE}, "runs.x.setting: is missing"),
     ({"seeds": [5]}, "runs.x.seeds: 5 is none of its data set's or the file's seeds"),
-    ({"tua": 1}, "runs.x.tua: unknown key"),
     ({"tau": 3}, "runs.x.tau: unknown key"),
-    ({"method": "AdaFedSelectKD", "tau": -1}, "runs.x.tau: is a number of nats"),
-    ({"method": "Ditto", "mu": True}, "runs.x.mu: Input should be a valid number"),
-    ({"method": "Ditto", "mu": float("inf")}, "runs.x.mu: Input should be a finite number"),
     ({"rounds": 0}, "runs.x.rounds: Input should be greater than or equal to 1"),
-    ({"rounds": True}, "runs.x.rounds: Input should be a valid integer"),
     ({"method": "ZeroShot", "rounds": 3}, "runs.x: ZeroShot trains nothing, so it takes no knobs; remove them"),
     ({"dropout": 0.1}, "runs.x: a run with dropout or adapted prompts has no store; set decode: false"),
-    ({"adapted_positions": "all"}, "runs.x: a run with dropout or adapted prompts has no store; set decode: false"),
     ({"above": "lora", "dropout": 0.1, "decode": False}, "runs.x.dropout: lora has none"),
     ({"rounds_share": 0.5, "rounds": 2}, "runs.x: rounds_share scales the scale's rounds"),
     ({"prolonged": True, "rounds": 2}, "runs.x: rounds: a prolonged run has the scale's rounds plus added_rounds"),
     ({"late": ["Product"]}, "runs.x: late clients join with the added rounds; set prolonged: true"),
     ({"prolonged": True, "late": ["SAMSum"]}, "runs.x.late: no client 'SAMSum'; known: Academic"),
     ({"prolonged": True, "late": DOMAINS}, "runs.x.late: leaves no client to begin with"),
-    (
-        {"method": "AdaFedSelectKD", "teacher": "others", "clients_per_round": 2},
-        "runs.x: teacher: initial and others need every client in every round",
-    ),
+    ({"method": "AdaFedSelectKD", "teacher": "others", "clients_per_round": 2}, "runs.x: teacher: initial and others"),
     ({"frozen": "e,0"}, "runs.x.frozen: tiny-llama is no encoder; remove it"),
-    ({"layers": [0]}, "runs.x.layers: tiny-llama is no encoder; remove it"),
     ({"above": "layers", "size": 3}, "runs.x.size: is of bottleneck and lora alone; remove it"),
-    ({"backbone": "tiny-bert"}, "runs.x.backbone: 'tiny-bert' cannot summarize; known: "),
-    ({"setting": "news", "backbone": "tiny-llama"}, "runs.x.backbone: 'tiny-llama' cannot classify; known: "),
     ({"setting": "news", "adapted_layers": 2}, "runs.x.adapted_layers: tiny-bert is an encoder; remove it"),
-    ({"setting": "news", "frozen": "e,9-"}, "runs.x.frozen: "),
     ({"setting": "news", "frozen": "e,0-2", "layers": [0]}, "runs.x: frozen: e,0-2, but it has 1 layers; freeze fewer"),
     ({"setting": "news", "above": "lora"}, "runs.x.size: is missing, and lora needs one"),
-    (
-        {"setting": "news", "method": "AdaFedHardKD"},
-        "runs.x: AdaFedHardKD distils at nouns and verbs of what is written",
-    ),
-    (
-        {"setting": "news", "method": "AdaSingle"},
-        "runs.x: AdaSingle evaluates each client's own model, and setting news",
-    ),
+    ({"setting": "news", "method": "AdaFedHardKD"}, "runs.x: AdaFedHardKD distils at nouns and verbs of what is"),
+    ({"setting": "news", "method": "AdaSingle"}, "runs.x: AdaSingle evaluates each client's own model, and setting"),
     ({"method": "AdaSingle", "evaluate": "server"}, "runs.x.evaluate: server, but AdaSingle has no server"),
     ({"method": "AdaSingle", "clients_per_round": 2}, "runs.x: late and clients_per_round are of federated methods"),
-    (
-        {"client_optimizer": "sgd", "client_optimizer_state": "keep"},
-        "runs.x.client_optimizer_state: keep: SGD has no moments to keep; remove it",
-    ),
+    ({"client_optimizer": "sgd", "client_optimizer_state": "keep"}, "runs.x.client_optimizer_state: keep: SGD has no"),
 ]
 
 
@@ -203,11 +142,6 @@ def line_of(tmp_path: Path, content: dict[str, Any]) -> str:
     return str(caught.value)
 
 
-def test_data_sets_that_share_a_setting_have_no_knobs_of_their_own(tmp_path: Path) -> None:
-    message = "settings.both.data: of several data sets none can have its own rounds; set it in runs"
-    assert message in line_of(tmp_path, changed(**{"data.samsum.rounds": 2}))
-
-
 def test_an_algorithm_cannot_take_the_name_of_a_knob_of_all_runs() -> None:
     """A run's own value would go to the training, and the algorithm would have its default."""
 
@@ -226,10 +160,9 @@ def share_of(params: Params, setting: str, client: str) -> Share:
 
 def test_a_client_has_its_own_share_over_its_settings_over_the_files() -> None:
     """Product has its own number of validation examples, SAMSum the setting's; in `domains` it is the file's."""
-    own = {"validation_examples": 7, "only": {"Product": {"validation_examples": 2}}}
-    params = params_of(
-        train_fraction=0.5, validation_examples=40, **{f"settings.both.{key}": value for key, value in own.items()}
-    )
+    only = {"Product": {"validation_examples": 2}}
+    own = {"settings.both.validation_examples": 7, "settings.both.only": only}
+    params = params_of(train_fraction=0.5, validation_examples=40, **own)
     assert share_of(params, "both", "Product") == Share(train_fraction=0.5, validation_examples=2)
     assert share_of(params, "both", "SAMSum") == Share(train_fraction=0.5, validation_examples=7)
     assert share_of(params, "domains", "Product") == Share(train_fraction=0.5, validation_examples=40)
@@ -243,8 +176,7 @@ def test_ones_own_clients_join_the_settings_that_take_them() -> None:
 
 
 @pytest.mark.parametrize(
-    ("changes", "alpha"),
-    [({}, 0.3), ({"alpha": 2.0}, 2.0), ({"beta": 5.0}, None), ({"spread": True}, None)],
+    ("changes", "alpha"), [({}, 0.3), ({"alpha": 2.0}, 2.0), ({"beta": 5.0}, None), ({"spread": True}, None)]
 )
 def test_a_skewed_setting_without_a_skew_has_the_files_alpha(changes: dict[str, Any], alpha: float | None) -> None:
     params = params_of(alpha=0.3, **{f"settings.news.{key}": value for key, value in changes.items()})
@@ -268,12 +200,9 @@ def test_a_knob_is_the_runs_else_the_data_sets_else_the_files(changes: dict[str,
     assert params_of(**changes).training_of("news").rounds == rounds
 
 
-@pytest.mark.parametrize(
-    ("changes", "seeds"),
-    [({}, [1, 2]), ({"data.news.seeds": [5, 6]}, [5, 6]), ({"data.news.seeds": [5, 6], "runs.news.seeds": [6]}, [6])],
-)
-def test_a_run_has_its_own_seeds_or_its_data_sets_or_the_files(changes: dict[str, Any], seeds: list[int]) -> None:
-    assert params_of(**changes).seeds_of("news") == seeds
+def test_seeds_are_the_runs_else_the_data_sets() -> None:
+    assert params_of(**{"data.news.seeds": [5, 6]}).seeds_of("news") == [5, 6]
+    assert params_of(**{"data.news.seeds": [5, 6], "runs.news.seeds": [6]}).seeds_of("news") == [6]
 
 
 def test_a_hyperparameter_is_the_runs_else_the_data_sets_else_the_files() -> None:

@@ -61,11 +61,9 @@ def test_a_full_disk_is_one_line(tmp_path: Path) -> None:
         "resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000)); write_bytes(Path(sys.argv[1]), b'x' * 5000)"
     )
     path = tmp_path / "f"
-    done = subprocess.run(
-        [sys.executable, "-c", script, str(path)], cwd=ROOT, capture_output=True, text=True, check=False
-    )
-    assert "QuorumError" in done.stderr
-    assert f"{path}: could not be written (File too large); free disk space" in done.stderr
+    command = [sys.executable, "-c", script, str(path)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert f"QuorumError: {path}: could not be written (File too large); free disk space" in done.stderr
     assert list(tmp_path.iterdir()) == []
 
 
@@ -74,11 +72,10 @@ def test_a_full_disk_is_one_line(tmp_path: Path) -> None:
     [
         (b"{\n", "line 2: malformed JSON"),
         (b"[" * 100_000, "line 1: malformed JSON"),
-        (b"9" * 5_000, "line 1: malformed JSON"),
         (b"\xff", "not UTF-8"),
         (None, "is missing"),
     ],
-    ids=["cut", "deep", "long number", "bytes", "missing"],
+    ids=["cut", "deep", "bytes", "missing"],
 )
 def test_a_json_file_that_is_wrong_is_one_line(tmp_path: Path, content: bytes | None, message: str) -> None:
     path = tmp_path / "f.json"
@@ -99,9 +96,8 @@ def test_a_folder_is_no_file_and_a_bad_line_is_numbered(tmp_path: Path) -> None:
 def test_what_is_written_is_read(tmp_path: Path) -> None:
     write_json(tmp_path / "a.json", {"λ": 0.2})
     write_jsonl(tmp_path / "none.jsonl", [])
-    assert read_jsonl(tmp_path / "none.jsonl") == []
     write_jsonl(tmp_path / "b.jsonl", [{"x": "a\u2028b"}, {"x": "c"}])
-    assert read_json(tmp_path / "a.json") == {"λ": 0.2}
+    assert (read_json(tmp_path / "a.json"), read_jsonl(tmp_path / "none.jsonl")) == ({"λ": 0.2}, [])
     assert read_jsonl(tmp_path / "b.jsonl") == [{"x": "a\u2028b"}, {"x": "c"}]
 
 
@@ -116,21 +112,17 @@ def test_the_disk_has_the_content_before_the_name_and_every_new_folder_before_th
         assert flushed[8:] == [tmp_path.name]
 
 
-def test_the_disk_has_all_of_a_folder_that_a_library_wrote(tmp_path: Path, flushed: list[str]) -> None:
-    (tmp_path / "a" / "b").mkdir(parents=True)
-    (tmp_path / "a" / "b" / "f").touch()
-    flush_tree(tmp_path / "a")
-    assert sorted(flushed) == sorted(["a", "b", "f", tmp_path.name])
-
-
-def test_a_folder_is_copied_with_what_is_below_it(tmp_path: Path) -> None:
+def test_a_folder_is_copied_and_flushed_with_what_is_below_it(tmp_path: Path, flushed: list[str]) -> None:
     write_text(tmp_path / "a" / "b" / "f", "x")
     write_text(tmp_path / "a" / "g", "y")
     copy_tree(tmp_path / "a", tmp_path / "c")
     assert {p.name: p.read_text() for p in (tmp_path / "c").rglob("*") if p.is_file()} == {"f": "x", "g": "y"}
+    flushed.clear()
+    flush_tree(tmp_path / "c")
+    assert sorted(flushed) == sorted(["c", "b", "f", "g", tmp_path.name])
 
 
-def test_what_a_killed_process_left_is_taken_over(tmp_path: Path) -> None:
+def test_what_a_killed_process_left_is_overwritten(tmp_path: Path) -> None:
     (tmp_path / ".f.tmp").write_text("longer than what comes")
     write_text(tmp_path / "f", "new")
     assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {"f": "new"}

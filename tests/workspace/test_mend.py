@@ -44,16 +44,17 @@ LOCK = "schema: '2.0'\nstages:\n" + "".join(
 
 @pytest.mark.parametrize("below", ["", "experiments/long"])
 def test_complete_stages_of_a_dvc_lock_that_was_cut_short_stay(root: Path, below: str) -> None:
-    """Cut at every seventh letter of the third and the fourth."""
+    """Cut at every seventh letter of the third and the fourth, and not at all."""
     lock = root / below / "dvc.lock"
     lock.parent.mkdir(parents=True, exist_ok=True)
-    for cut in range(LOCK.index("  c:") + 1, len(LOCK), 7):
+    for cut in (*range(LOCK.index("  c:") + 1, len(LOCK), 7), len(LOCK)):
         lock.write_text(LOCK[:cut])
         mend(root)
         stages = safe_load(lock.read_text())
         COMPILED_LOCKFILE_SCHEMA(stages)
         assert len(stages["stages"]) >= len(STAGE.findall(LOCK[:cut])) - 1
         assert "".join(stages["stages"]) in ("ab", "abc", "abcd")
+    assert lock.read_text() == LOCK
 
 
 @pytest.mark.parametrize("content", ["", "sche", "schema: '2.0'\nstages:\n  plan:\n    cm"])
@@ -61,9 +62,3 @@ def test_a_dvc_lock_without_a_complete_stage_is_removed(root: Path, content: str
     (root / "dvc.lock").write_text(content)
     mend(root)
     assert not (root / "dvc.lock").exists()
-
-
-def test_a_complete_dvc_lock_stays_as_it_is(root: Path) -> None:
-    (root / "dvc.lock").write_text(LOCK)
-    mend(root)
-    assert (root / "dvc.lock").read_text() == LOCK
