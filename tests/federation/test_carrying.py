@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import socket
 import threading
 from collections.abc import Callable
@@ -21,6 +22,7 @@ from pipeline.errors import QuorumError
 from pipeline.federated.callbacks import Stopping
 from pipeline.federated.loop import Participation, initial_progress, run_rounds
 from pipeline.federated.tolerance import STRICT
+from pipeline.federation.flower.app import frames
 from pipeline.federation.flower.app.frames import HANG_UPS, LENGTH, exchange, read_frame, write_frame
 from pipeline.federation.sockets import SocketLink, serve
 
@@ -55,6 +57,12 @@ def test_a_frame_is_read_as_it_was_written() -> None:
         header, buffers = read_frame(other)
     assert header == {"a": "ä", "b": [1]}
     assert [bytes(buffer) for buffer in buffers] == [b"", b"x" * 100_000, bytes(range(256))]
+
+
+def test_flowers_app_imports_nothing_of_the_pipeline() -> None:
+    """Flower's environment has neither the pipeline nor its packages."""
+    files = Path(frames.__file__).parent.glob("*.py")
+    assert [path.name for path in files if re.search(r"^\s*(from|import) pipeline", path.read_text(), re.M)] == []
 
 
 @pytest.mark.parametrize(

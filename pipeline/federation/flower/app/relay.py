@@ -16,9 +16,7 @@ from flwr.app import Array, ArrayRecord, ConfigRecord, Context, Message, RecordD
 from flwr.clientapp import ClientApp
 from flwr.common.constant import ErrorCode
 from flwr.serverapp import Grid, ServerApp
-from frames import exchange, read_frame, write_frame
-
-from pipeline.workspace.record import Json
+from frames import Header, exchange, read_frame, write_frame
 
 CHUNK = 4 << 20
 """The most bytes of an array."""
@@ -73,7 +71,7 @@ class Pending:
     waits for the answer; an unwanted answer is fetched and dropped.
     """
 
-    message: Json
+    message: Header
     body: bytes
     since: str = ""
     wanted: bool = True
@@ -88,7 +86,7 @@ class Carrier:
 
     def __init__(self, grid: Grid, training: socket.socket) -> None:
         self._grid, self._training = grid, training
-        self._frames: queue.SimpleQueue[tuple[Json, Sequence[bytearray]] | None] = queue.SimpleQueue()
+        self._frames: queue.SimpleQueue[tuple[Header, Sequence[bytearray]] | None] = queue.SimpleQueue()
         self._waiting: list[Pending] = []
         self._sent: dict[str, Pending] = {}
         self._polled = 0.0
