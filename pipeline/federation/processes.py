@@ -112,21 +112,15 @@ class Supervisor:
             pause = PAUSES[min(deaths, len(PAUSES) - 1)]
             deaths += 1
             say(f"{program.name}: ended with {code}; is started again in {pause:g} s; see {program.name}.log")
-            while not self._closing.wait(pause) and not self._respawn(program):
-                pause = PAUSES[-1]
-
-    def _respawn(self, program: Program) -> bool:
-        """Start a program again. False if it cannot start, for example because the disk is full."""
-        with self._spawning:
-            if self._closing.is_set():
-                return True
-            try:
-                self._spawn(program)
-            except (OSError, QuorumError) as error:
-                _signal(self._running[program.name], signal.SIGKILL)
-                say(f"{program.name}: could not be started ({error}); is tried again in {PAUSES[-1]:g} s")
-                return False
-        return True
+            self._closing.wait(pause)
+            with self._spawning:
+                if self._closing.is_set():
+                    return
+                try:
+                    self._spawn(program)
+                except (OSError, QuorumError) as error:  # for example, the disk is full
+                    _signal(self._running[program.name], signal.SIGKILL)
+                    say(f"{program.name}: could not be started ({error})")
 
 
 def _signal(process: subprocess.Popen[bytes], number: int) -> None:

@@ -21,7 +21,7 @@ from relays import Relay
 from pipeline.errors import QuorumError
 from pipeline.federation import tracking
 from pipeline.federation.facts import job_name, planned_training
-from pipeline.federation.loopback import shared_params
+from pipeline.federation.loopback import SHARED
 from pipeline.federation.node import open_node
 from pipeline.federation.server import train_over
 from pipeline.federation.site import NodeSite, ServerSite, socket_path
@@ -40,8 +40,14 @@ SERVER = ServerSite(kind="server", organisations=["University"], **COMMON)
 
 def write_params(**changed: Any) -> None:
     small = {"rounds": 2, "max_tokens": 8, "source_tokens": 200, "target_tokens": 40, "precision": "fp32"}
-    small |= {"device": "cpu", "seeds": [1, 2], "own": {"University": {"folder": "data/own/University"}}}
-    content = shared_params("tiny-llama") | small | changed
+    small |= {
+        "device": "cpu",
+        "backbones": ["tiny-llama"],
+        "backbone": "tiny-llama",
+        "seeds": [1, 2],
+        "own": {"University": {"folder": "data/own/University"}},
+    }
+    content = yaml.safe_load(SHARED.read_text()) | small | changed
     Path("params.yaml").write_text(yaml.safe_dump(content), encoding="utf-8")
 
 
