@@ -42,7 +42,8 @@ def agreed_classes(params: Params, setting: str) -> tuple[str, ...]:
     """
     name, task = params.settings[setting].data_sets[0], load_task(task_of(params, setting))
     if task.kind not in CLASSED:
-        return task.classes(())
+        fixed: tuple[str, ...] = task.classes(())
+        return fixed
     if not params.data[name].classes:
         raise QuorumError(f"params.yaml: data.{name}.classes: is missing; list those of all organisations")
     return tuple(sorted(params.data[name].classes))

@@ -23,7 +23,8 @@ from pipeline.model.lora import lora, projections
 from pipeline.model.precision import Precision, Products, products_in
 
 if TYPE_CHECKING:
-    from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
+    from transformers import PreTrainedConfig, PreTrainedModel
+    from transformers import PreTrainedTokenizerBase as Tokenizer
 
 GROUP = 4
 """Examples that are padded to one length: enough for full speed on a CPU, few enough for little padding."""
@@ -107,12 +108,7 @@ class Backbone(ABC):
     """The decoder layers, from below."""
 
     def __init__(
-        self,
-        name: str,
-        model: PreTrainedModel,
-        tokenizer: PreTrainedTokenizerBase,
-        adapted: int,
-        precision: Precision = "fp32",
+        self, name: str, model: PreTrainedModel, tokenizer: Tokenizer, adapted: int, precision: Precision = "fp32"
     ) -> None:
         self.name, self.tokenizer, self.precision = name, tokenizer, precision
         self.model = model.eval().requires_grad_(False)
@@ -198,12 +194,7 @@ class Backbone(ABC):
         """The final hidden states that predict the targets, examples one after the other: (Σ T_i, width)."""
 
     def reference_hidden(
-        self,
-        rendered: Sequence[Rendered],
-        adapter: Mapping[str, Tensor],
-        *,
-        everywhere: bool = False,
-        dropped: float = 0.0,
+        self, rendered: Sequence[Rendered], adapter: Mapping[str, Tensor], everywhere: bool = False, dropped: float = 0
     ) -> Tensor:
         """The same without the store: a full pass of the model's own forward, with adapters as hooks.
 

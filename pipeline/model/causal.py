@@ -9,7 +9,7 @@ for the target positions the output of the first adapted layer before its adapte
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
@@ -192,7 +192,7 @@ class _KeyValueCache:
         self.values: list[Tensor] = []
         self._dtype = dtype
 
-    def update(self, keys: Tensor, values: Tensor, *_: Any, **__: Any) -> tuple[Tensor, Tensor]:
+    def update(self, keys: Tensor, values: Tensor, *_: object, **__: object) -> tuple[Tensor, Tensor]:
         keys, values = keys.to(self._dtype), values.to(self._dtype)
         self.keys.append(keys[0])
         self.values.append(values[0])

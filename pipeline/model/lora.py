@@ -22,12 +22,12 @@ from pipeline.model.adapter import Adapter
 
 DOWN, UP = ".lora_A", ".lora_B"
 SCALE = 2.0
-PROJECTIONS = ("q_proj", "v_proj", "q", "v")
-"""The names of query and value projections in Llama, BART and LED, and in T5."""
+PROJECTIONS = ("q_proj", "v_proj", "q", "v", "query", "value", "q_lin", "v_lin")
+"""The names of query and value projections in Llama, BART and LED, in T5, in BERT and in DistilBERT."""
 
 
 def projections(layers: Sequence[nn.Module], indices: Iterable[int]) -> dict[str, tuple[int, int]]:
-    """`layers.<index>.<path>` -> (in, out) of every query and value projection in the given decoder layers."""
+    """`layers.<index>.<path>` -> (in, out) of every query and value projection in the given layers."""
     return {
         f"layers.{index}.{path}": (int(module.in_features), int(module.out_features))
         for index in indices

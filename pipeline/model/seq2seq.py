@@ -8,10 +8,10 @@ layers above it and nothing else.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from transformers import Cache, EncoderDecoderCache
 
 from pipeline.errors import QuorumError
@@ -48,7 +48,7 @@ class Seq2SeqBackbone(Backbone):
         self._bias: Tensor | None = bias if bias is not None and bool(bias.any()) else None
         self.decoder_start: tuple[int, ...] = (self._start,)
 
-    def _cross_attention(self) -> list[Any]:
+    def _cross_attention(self) -> list[nn.Module]:
         """The modules in which decoder layers read the source."""
         return [layer.layer[1].EncDecAttention if self._t5 else layer.encoder_attn for layer in self._layers]
 
@@ -100,7 +100,7 @@ class Seq2SeqBackbone(Backbone):
     def encode(self, rendered: Rendered, *, for_generation: bool) -> tuple[Prefix, Prefix]:
         caught: list[Tensor] = []
 
-        def catch(_module: Any, _inputs: Any, output: Any) -> None:
+        def catch(_module: nn.Module, _inputs: object, output: Tensor | tuple[Tensor, ...]) -> None:
             caught.append(output if isinstance(output, Tensor) else output[0])
 
         handle = self._layers[self.adapted_layers[0]].register_forward_hook(catch)
