@@ -49,11 +49,11 @@ def make_server_certificate(host: str, days: int = SERVER_DAYS) -> None:
     """
     if not AUTHORITY_KEY.is_file():
         raise QuorumError(f"{AUTHORITY_KEY}: is missing; run `python -m pipeline federation certificates` first")
-    authority = x509.load_pem_x509_certificate(AUTHORITY.read_bytes())
+    issuer = x509.load_pem_x509_certificate(AUTHORITY.read_bytes()).subject
     signer = serialization.load_pem_private_key(AUTHORITY_KEY.read_bytes(), None)
     assert isinstance(signer, ec.EllipticCurvePrivateKey)
     key = ec.generate_private_key(CURVE)
-    built = _certificate(_common_name(host), authority.subject, key, days)
+    built = _certificate(_common_name(host), issuer, key, days)
     built = built.add_extension(x509.SubjectAlternativeName(_names(host)), critical=False)
     built = built.add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
     built = built.add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
@@ -100,12 +100,13 @@ def _certificate(
 
 def _names(host: str) -> list[x509.GeneralName]:
     """The names that the certificate covers: the one that nodes use, and those that the proxy on this machine uses."""
-    local: list[x509.GeneralName] = [x509.IPAddress(ipaddress.ip_address("127.0.0.1")), x509.DNSName("localhost")]
-    try:
-        own: x509.GeneralName = x509.IPAddress(ipaddress.ip_address(host))
-    except ValueError:
-        own = x509.DNSName(host)
-    return local if own in local else [own, *local]
+    found: list[x509.GeneralName] = []
+    for name in dict.fromkeys((host, "127.0.0.1", "localhost")):
+        try:
+            found.append(x509.IPAddress(ipaddress.ip_address(name)))
+        except ValueError:
+            found.append(x509.DNSName(name))
+    return found
 
 
 def _write_key(path: Path, key: ec.EllipticCurvePrivateKey, form: serialization.PrivateFormat) -> None:

@@ -113,11 +113,9 @@ def _running(home: Path, names: Sequence[str]) -> Iterator[dict[str, subprocess.
     started: dict[str, subprocess.Popen[bytes]] = {}
     try:
         for name in names:
-            command = [*PIPELINE, "federation", "server" if name == "server" else "node"]
-            with (home / name / "site.log").open("wb") as log:
-                started[name] = subprocess.Popen(
-                    command, cwd=home / name, env=site_environment(), stdout=log, stderr=subprocess.STDOUT
-                )
+            command, folder = [*PIPELINE, "federation", "server" if name == "server" else "node"], home / name
+            with (folder / "site.log").open("wb") as log:
+                started[name] = subprocess.Popen(command, cwd=folder, env=site_environment(), stdout=log, stderr=log)
         yield started
     finally:
         for name, process in started.items():

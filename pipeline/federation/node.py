@@ -86,7 +86,7 @@ def open_node(site: NodeSite) -> Node:
         say(f"node {site.organisation}: trained; on its test set: {in_words(means)}")
         return means if site.scores == "means" else {}
 
-    data = planned_run(run_id).data[0]
+    own = sha256_file(layout.examples(planned_run(run_id).data[0]))
     return Node(
         site.organisation,
         order_id,
@@ -95,7 +95,7 @@ def open_node(site: NodeSite) -> Node:
         clients.initial,
         layout.work() / "federation",
         seed=training.seed,
-        facts=site_facts(training, order_id, counts, weight, sha256_file(layout.examples(data))),
+        facts=site_facts(training, order_id, counts, weight, own),
         finish=evaluate_on_test,
     )
 
