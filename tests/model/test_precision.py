@@ -105,17 +105,6 @@ def test_the_largest_logits_are_not_rounded(words: int) -> None:
 
 
 @needs_bf16
-def test_attention_goes_back_where_softmax_comes_in_fp32(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As autocast has it on a GPU: the weights saved for the backward pass still have the type of the products."""
-    plain = torch.Tensor.softmax
-    monkeypatch.setattr(torch.Tensor, "softmax", lambda self, dim: plain(self.float(), dim))
-    backbone = make_backbone("llama", precision="bf16")
-    loss, gradients = loss_and_gradients(backbone, noisy_adapter(backbone))
-    assert loss > 0
-    assert all(bool(gradient.isfinite().all()) for gradient in gradients.values())
-
-
-@needs_bf16
 @pytest.mark.parametrize("family", ["llama", "bart"])
 def test_a_short_target_sees_nothing_of_what_comes(family: str) -> None:
     """Four tokens: two targets that begin alike have the same hidden states where they do."""
@@ -135,6 +124,8 @@ def test_losses_gradients_and_stored_prefixes(family: str) -> None:
     exact, of_exact = loss_and_gradients(fp32, adapter)
     rounded, of_rounded = loss_and_gradients(bf16, adapter)
     assert rounded == pytest.approx(exact, rel=0.02)
+    if family in ("llama", "bart"):  # the store against a full pass: other orders of summation, each rounded
+        assert rounded == pytest.approx(loss_and_gradients(bf16, adapter, cached=False)[0], rel=2e-3)
     within = 1.0 if family == "longt5" else 0.2  # with random weights T5's unscaled attention is all or nothing
     for name, gradient in of_exact.items():
         assert float((of_rounded[name] - gradient).norm()) < within * float(gradient.norm())
@@ -144,15 +135,6 @@ def test_losses_gradients_and_stored_prefixes(family: str) -> None:
     assert large
     assert all(2 * halved[name].nbytes == stored[name].nbytes for name in large)
     assert halved["hidden"].dtype == torch.float32, "the residual stream"
-
-
-@needs_bf16
-@pytest.mark.parametrize("family", ["llama", "bart"])
-def test_the_store_agrees_with_the_whole_model(family: str) -> None:
-    """Cached and uncached in bf16: other orders of summation, each rounded."""
-    backbone = make_backbone(family, precision="bf16")
-    losses = [loss_and_gradients(backbone, noisy_adapter(backbone), cached=cached)[0] for cached in (True, False)]
-    assert losses[0] == pytest.approx(losses[1], rel=2e-3)
 
 
 @needs_bf16
