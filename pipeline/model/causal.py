@@ -63,13 +63,7 @@ class CausalBackbone(Backbone):
     # -- frozen part --------------------------------------------------------------------------------------------------
 
     def _run(
-        self,
-        hidden: Tensor,
-        layers: range,
-        positions: Tensor,
-        cache: _KeyValueCache | SharedSource | None,
-        adapt: Adapt,
-        **attention: object,
+        self, hidden: Tensor, layers: range, positions: Tensor, cache: Cache | None, adapt: Adapt, **attention: object
     ) -> Tensor:
         """Run some layers on hidden states (batch, length, width); each position sees itself and those before it."""
         rope = self.model.model.rotary_emb(hidden, position_ids=positions)
@@ -150,19 +144,19 @@ class CausalBackbone(Backbone):
         return 2 * DTYPES[self.precision].itemsize * len(self._layers) * heads * d * tokens
 
     def decoding(self, prefixes: Sequence[Prefix], rows: Sequence[Row], new_tokens: int) -> tuple[Decoding, Tensor]:
-        owners = [row.source for row in rows]
-        first = torch.cat([prefix["last_token"] for prefix in prefixes]).to(self.device)
-        keys, values, seen = _padded_source(prefixes, self.device)
-        source = SharedSource(keys, values, seen, owners, new_tokens)
-        adapters = RowAdapters([row.adapter for row in rows], post_norm=False, device=self.device)
-        return _CausalDecoding(self, source, seen.sum(1)[owners], adapters), first[owners]
+        first = torch.cat([prefixes[row.source]["last_token"] for row in rows]).to(self.device)
+        return _CausalDecoding(self, prefixes, rows, new_tokens), first
 
 
 class _CausalDecoding:
     """Rows over shared sources; see `Decoding`."""
 
-    def __init__(self, backbone: CausalBackbone, source: SharedSource, lengths: Tensor, adapters: RowAdapters) -> None:
-        self._backbone, self._source, self._lengths, self._adapters = backbone, source, lengths, adapters
+    def __init__(self, backbone: CausalBackbone, prefixes: Sequence[Prefix], rows: Sequence[Row], new: int) -> None:
+        keys, values, seen = _padded_source(prefixes, backbone.device)
+        owners = [row.source for row in rows]
+        self._backbone, self._lengths = backbone, seen.sum(1)[owners]
+        self._source = SharedSource(keys, values, seen, owners, new)
+        self._adapters = RowAdapters([row.adapter for row in rows], post_norm=False, device=backbone.device)
 
     @torch.no_grad()
     def step(self, tokens: Tensor) -> Tensor:
@@ -197,6 +191,9 @@ class _KeyValueCache:
         self.keys.append(keys[0])
         self.values.append(values[0])
         return keys, values
+
+
+Cache = _KeyValueCache | SharedSource
 
 
 def _padded_source(prefixes: Sequence[Prefix], device: torch.device) -> tuple[Tensor, Tensor, Tensor]:

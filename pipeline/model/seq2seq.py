@@ -103,12 +103,8 @@ class Seq2SeqBackbone(Backbone):
         def catch(_module: nn.Module, _inputs: object, output: Tensor | tuple[Tensor, ...]) -> None:
             caught.append(output if isinstance(output, Tensor) else output[0])
 
-        handle = self._layers[self.adapted_layers[0]].register_forward_hook(catch)
-        try:
-            with self._products():
-                states, _ = self._teacher_forced(rendered)
-        finally:
-            handle.remove()
+        with self._layers[self.adapted_layers[0]].register_forward_hook(catch), self._products():
+            states, _ = self._teacher_forced(rendered)
         targets = torch.tensor(rendered.target, dtype=torch.long)
         source = states[0].to(DTYPES[self.precision]).cpu()
         return {"targets": targets, "hidden": caught[0][0].cpu(), "source": source}, {}
@@ -160,46 +156,36 @@ class Seq2SeqBackbone(Backbone):
         return int(2 * DTYPES[self.precision].itemsize * len(self._layers) * self.width * tokens)
 
     def decoding(self, prefixes: Sequence[Prefix], rows: Sequence[Row], new_tokens: int) -> tuple[Decoding, Tensor]:
-        source, seen = (part.to(self.device) for part in pad([prefix["source"] for prefix in prefixes]))
-        arrangement = RowsBySource([row.source for row in rows], len(prefixes), self.device)
-        adapters = RowAdapters([row.adapter for row in rows], post_norm=self.post_norm, device=self.device)
-        state = _Seq2SeqDecoding(self, adapters, arrangement, source, seen, new_tokens)
-        return state, torch.full((len(rows),), self._start, device=self.device)
+        first = torch.full((len(rows),), self._start, device=self.device)
+        return _Seq2SeqDecoding(self, prefixes, rows, new_tokens), first
 
 
 class _Seq2SeqDecoding:
     """Rows over the model's own decoder, adapters on by hooks; see `Decoding`."""
 
-    def __init__(
-        self,
-        backbone: Seq2SeqBackbone,
-        adapters: RowAdapters,
-        arrangement: RowsBySource,
-        source: Tensor,
-        seen: Tensor,
-        new_tokens: int,
-    ) -> None:
-        self._backbone, self._adapters, self._arrangement, self._source = backbone, adapters, arrangement, source
+    def __init__(self, backbone: Seq2SeqBackbone, prefixes: Sequence[Prefix], rows: Sequence[Row], new: int) -> None:
+        self._backbone, device = backbone, backbone.device
+        self._adapters = RowAdapters([row.adapter for row in rows], post_norm=backbone.post_norm, device=device)
+        self._arrangement = RowsBySource([row.source for row in rows], len(prefixes), device)
+        self._source, seen = (part.to(device) for part in pad([prefix["source"] for prefix in prefixes]))
         self._bias = _additive(seen[:, None, None], torch.float32)
-        self._grown = [GrowingLayer(new_tokens) for _ in backbone._layers]
+        self._grown = [GrowingLayer(new) for _ in backbone._layers]
         self._cache = EncoderDecoderCache(Cache(layers=self._grown), Cache(layers=[SourceLayer() for _ in self._grown]))
 
     @torch.no_grad()
     def step(self, tokens: Tensor) -> Tensor:
         backbone = self._backbone
         layers = backbone._layers
-        products = backbone._products()
-        folded = folded_queries(
-            backbone._cross_attention(), self._arrangement, self._bias, "mask" if backbone._t5 else MASK
-        )
-        with products, attached(layers, self._adapters), lora(layers, self._adapters.common), folded:
-            hidden = backbone._decoder(
+        attentions, mask = backbone._cross_attention(), "mask" if backbone._t5 else MASK
+        folded = folded_queries(attentions, self._arrangement, self._bias, mask)
+        with backbone._products(), attached(layers, self._adapters), lora(layers, self._adapters.common), folded:
+            output = backbone._decoder(
                 input_ids=tokens[:, None],
                 encoder_hidden_states=self._source,
                 past_key_values=self._cache,
                 use_cache=True,
-            ).last_hidden_state
-        return backbone.head(hidden[:, 0])
+            )
+        return backbone.head(output.last_hidden_state[:, 0])
 
     def select(self, rows: Tensor) -> None:
         select_rows(self._grown, rows)
