@@ -36,8 +36,7 @@ class Program:
 class Supervisor:
     """Runs programs and restarts them until it is closed. A context manager.
 
-    Args:
-        state: the folder of logs and process ids.
+    `state`: the folder of logs and process ids.
     """
 
     def __init__(self, state: Path) -> None:
@@ -54,11 +53,7 @@ class Supervisor:
         self.close()
 
     def start(self, program: Program) -> None:
-        """Start a program and watch it.
-
-        Raises:
-            QuorumError: the program cannot be started.
-        """
+        """Start a program and watch it. Raises QuorumError if the program cannot be started."""
         self._spawn(program)
         thread = threading.Thread(target=self._watch, args=(program,), daemon=True)
         self._threads.append(thread)

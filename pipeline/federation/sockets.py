@@ -116,11 +116,7 @@ class SocketLink:
         self._listener.close()
 
     def _connect(self) -> None:
-        """Start a relay and send it every open request.
-
-        Raises:
-            QuorumError: none connects, or too many have died.
-        """
+        """Start a relay and send it every open request. Raises QuorumError if none connects, or too many have died."""
         if not self._left:
             raise QuorumError(
                 "federation: Flower's relay dies again and again; read federation/state/superexec.log, then run again"

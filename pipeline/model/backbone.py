@@ -127,11 +127,7 @@ class Backbone(ABC):
 
     @abstractmethod
     def check_lengths(self, source_tokens: int, new_tokens: int) -> None:
-        """Check that the model has positions for so many tokens, read and written.
-
-        Raises:
-            QuorumError: it has not.
-        """
+        """Check that the model has positions for so many tokens, read and written. Raises QuorumError if it has not."""
 
     def render(self, example: Conversation, limits: Limits) -> Rendered:
         """Token ids of an example; truncation takes the end of the transcript, never the query.

@@ -69,16 +69,12 @@ class Encoder:
     ) -> None:
         self.name, self.tokenizer, self.frozen, self.pool, self.precision = name, tokenizer, frozen, pool, precision
         self._model = model.eval().requires_grad_(False)
+        self.device: torch.device = model.device
         self._layers: nn.ModuleList = _layers_of(model)
         if frozen.layers > len(self._layers):
             raise QuorumError(f"frozen: {frozen}: {name} has {len(self._layers)} layers; freeze fewer")
         self.width = int(model.config.hidden_size)
         self.trained = range(frozen.layers, len(self._layers))
-
-    @property
-    def device(self) -> torch.device:
-        device: torch.device = self._model.device
-        return device
 
     @property
     def stores_tokens(self) -> bool:
@@ -88,8 +84,7 @@ class Encoder:
     def initial(self, above: Above, size: int, seed: int) -> Adapter:
         """The initial adapter: the pretrained weights above the frozen part, or fresh adapters there.
 
-        Args:
-            size: m of a bottleneck, r of LoRA; full layers ignore it.
+        `size`: m of a bottleneck, r of LoRA; full layers ignore it.
         """
         if above == "bottleneck":
             return init_adapter(self.trained, self.width, size, seed)

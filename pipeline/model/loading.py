@@ -49,11 +49,7 @@ def backbone_digest(folder: Path) -> str:
 
 
 def choose_device(wanted: str) -> torch.device:
-    """`auto` -> a GPU where there is one.
-
-    Raises:
-        QuorumError: `cuda` is wanted, and there is no GPU.
-    """
+    """`auto` -> a GPU where there is one. Raises QuorumError if `cuda` is wanted, and there is no GPU."""
     if wanted == "cuda" and not torch.cuda.is_available():
         raise QuorumError("device: cuda, but no GPU can be used here; set device: auto or cpu")
     return torch.device("cuda" if wanted != "cpu" and torch.cuda.is_available() else "cpu")

@@ -77,7 +77,7 @@ def _from_hub(
     import torch
     from transformers import AutoModel, AutoModelForSeq2SeqLM, AutoTokenizer
 
-    source, local = (identifier, False) if weights is None else (weights, True)
+    source, local = weights or identifier, weights is not None
     if weights is None:
         say(f"backbone: asking the model hub for {identifier}")
     elif not weights.is_dir():

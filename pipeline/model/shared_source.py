@@ -76,8 +76,7 @@ class RowsBySource:
 class GrowingLayer(DynamicLayer):  # type: ignore[misc]
     """One decoder layer's cache, (rows, heads, grown, d) each; transformers' cache layer interface.
 
-    Args:
-        room: the number of tokens by which a row can grow.
+    `room`: the number of tokens by which a row can grow.
     """
 
     def __init__(self, room: int) -> None:
@@ -153,8 +152,8 @@ def folded_queries(
 
     with ExitStack() as hooks:
         for attention in attentions:
-            hooks.callback(attention.register_forward_pre_hook(fold, with_kwargs=True).remove)
-            hooks.callback(attention.register_forward_hook(unfold).remove)
+            hooks.enter_context(attention.register_forward_pre_hook(fold, with_kwargs=True))
+            hooks.enter_context(attention.register_forward_hook(unfold))
         yield
 
 

@@ -33,8 +33,7 @@ REMEDY = (
 def entry_key(backbone_digest: str, read_by: Json, rendered: Rendered) -> str:
     """The name of an entry: a hash of everything that its tensors depend on.
 
-    Args:
-        read_by: the code that encodes, the layers, the precision.
+    `read_by`: the code that encodes, the layers, the precision.
     """
     about = {"format": FORMAT, "backbone": backbone_digest, "read_by": dict(read_by)}
     return sha256_json(about | {"source": rendered.source, "target": rendered.target, "places": rendered.places})
@@ -72,11 +71,7 @@ class PrefixStore:
         write_bytes(self.path(key), save({name: t.contiguous() for name, t in prefix.items()}, {"quorum": about}))
 
     def training(self, keys: Sequence[str]) -> list[Prefix]:
-        """What a loss needs of each example.
-
-        Raises:
-            QuorumError: an entry is missing, damaged, or of another key.
-        """
+        """What a loss needs of each example. Raises QuorumError if an entry is missing, damaged, or of another key."""
         return [self._cached.get(key) or self._load(key) for key in keys]
 
     def _load(self, key: str) -> Prefix:

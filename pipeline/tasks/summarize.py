@@ -22,10 +22,7 @@ class Summarize(Writer):
     kind = Conversation
     metrics = (
         Metric("average", "average ROUGE", "F1 x 100", "more", 2),
-        Metric("rouge1", "R-1", "ROUGE F1 x 100", "more", 2),
-        Metric("rouge2", "R-2", "ROUGE F1 x 100", "more", 2),
-        Metric("rougeL", "R-L", "ROUGE F1 x 100", "more", 2),
-        Metric("rougeLsum", "R-Lsum", "ROUGE F1 x 100", "more", 2),
+        *(Metric(f"rouge{n}", f"R-{n}", "ROUGE F1 x 100", "more", 2) for n in ("1", "2", "L", "Lsum")),
         Metric("similarity", "similarity", "cosine", "more", 3),
         Metric("length", "words (over the reference's)", "words", None, 1, over="reference_length"),
         Metric("repetition", "repeated 4-grams, %", "%", "less", 1, ranked=False),

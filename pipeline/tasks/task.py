@@ -91,11 +91,7 @@ class Task(Protocol[E]):
         """
 
     def score(self, examples: Sequence[E], predictions: Sequence[Prediction], *, use_stemmer: bool) -> Scores:
-        """Score each example's prediction.
-
-        Raises:
-            QuorumError: two libraries disagree about a score.
-        """
+        """Score each example's prediction. Raises QuorumError if two libraries disagree about a score."""
 
 
 class WriterTask(Task[E], Protocol[E]):

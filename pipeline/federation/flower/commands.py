@@ -26,11 +26,7 @@ POLLS = "FLWR_SUPEREXEC_TASK_POLL_INTERVAL"
 
 
 def flower(program: str) -> str:
-    """The path of one of Flower's programs.
-
-    Raises:
-        QuorumError: Flower's environment is not set up.
-    """
+    """The path of one of Flower's programs. Raises QuorumError if Flower's environment is not set up."""
     folder = Path(os.environ.get("QUORUM_FLOWER") or Path(__file__).parents[3] / ".venv-flower")
     path = folder / "bin" / program
     if not path.is_file():
@@ -106,11 +102,7 @@ def register(site: ServerSite) -> None:
 
 
 def submit(socket: Path) -> None:
-    """Start the relay at the server, which connects to this socket.
-
-    Raises:
-        QuorumError: the SuperLink refuses it.
-    """
+    """Start the relay at the server, which connects to this socket. Raises QuorumError if the SuperLink refuses it."""
     _, printed = _run("flwr", "run", str(APP), CONNECTION, "--format", "json", "--run-config", f'socket="{socket}"')
     if '"success": true' not in printed:
         raise QuorumError(f"federation: Flower did not start the relay ({printed[-200:]})")

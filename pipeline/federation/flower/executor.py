@@ -28,11 +28,7 @@ unpack = run_clientapp.install_from_fab
 
 
 def unpack_if_allowed(fab: bytes, *arguments: object, **named: object) -> object:
-    """Flower's `install_from_fab`, for allowed apps.
-
-    Raises:
-        LoadClientAppError: the app is not allowed.
-    """
+    """Flower's `install_from_fab`, for allowed apps. Raises LoadClientAppError if the app is not allowed."""
     found = hashlib.sha256(fab).hexdigest()
     lines = Path(os.environ["QUORUM_ALLOWED_APPS"]).read_text(encoding="utf-8").split()
     if found not in lines:
