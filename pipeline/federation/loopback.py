@@ -121,7 +121,6 @@ def _running(home: Path, names: Sequence[str]) -> Iterator[dict[str, subprocess.
         for name, process in started.items():
             if process.poll() is None:
                 _command(home / name, "federation", "stop")
-        for process in started.values():
             process.wait()
 
 

@@ -49,9 +49,6 @@ class Supervisor:
         self._state.mkdir(parents=True, exist_ok=True)
         return self
 
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
     def start(self, program: Program) -> None:
         """Start a program and watch it. Raises QuorumError if the program cannot be started."""
         self._spawn(program)
@@ -59,7 +56,7 @@ class Supervisor:
         self._threads.append(thread)
         thread.start()
 
-    def close(self) -> None:
+    def __exit__(self, *_: object) -> None:
         """Stop all programs, the last started first. Kill those that do not stop in time."""
         with self._spawning:  # from here on nothing starts
             self._closing.set()
@@ -88,9 +85,8 @@ class Supervisor:
                     start_new_session=True,
                 )
             except OSError as error:
-                raise QuorumError(
-                    f"{program.command[0]}: could not be started ({error.strerror}); install it, see docs/operating.md"
-                ) from None
+                problem = f"{program.command[0]}: could not be started ({error.strerror})"
+                raise QuorumError(f"{problem}; install it, see docs/operating.md") from None
         self._running[program.name] = process
         write_text(self._state / f"{program.name}.pid", f"{process.pid}\n")
 

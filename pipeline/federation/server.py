@@ -106,11 +106,11 @@ def _check_certificates() -> None:
     for path in (AUTHORITY, SERVER):
         if not path.is_file():
             raise QuorumError(f"{path}: is missing; run `python -m pipeline federation certificates`")
-    left = days_left()
+    left, remedy = days_left(), "`python -m pipeline federation certificates`"
     if left <= 0:
-        raise QuorumError(f"{SERVER}: has expired; run `python -m pipeline federation certificates`, which renews it")
+        raise QuorumError(f"{SERVER}: has expired; run {remedy}, which renews it")
     if left <= WARN_DAYS:
-        say(f"server: {SERVER} expires in {left} days; `python -m pipeline federation certificates` renews it")
+        say(f"server: {SERVER} expires in {left} days; {remedy} renews it")
 
 
 def _wait_for(port: int) -> None:

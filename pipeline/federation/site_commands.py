@@ -120,8 +120,6 @@ def _is_running(number: Path) -> bool:
 
     After a reboot another program may have the same id; in a restarted container, this process or a parent of it.
     """
-    if not number.is_file():
-        return False
     try:
         process, own = psutil.Process(int(number.read_text())), psutil.Process()
         if process in (own, *own.parents()) or process.status() == psutil.STATUS_ZOMBIE:
@@ -130,5 +128,5 @@ def _is_running(number: Path) -> bool:
             return Path(process.cwd()) == Path.cwd()
         except psutil.AccessDenied:  # Flower's programs hide their folder: compare start times
             return bool(abs(process.create_time() - number.stat().st_mtime) < NOTED_SECONDS)
-    except (psutil.Error, ValueError):
+    except (FileNotFoundError, psutil.Error, ValueError):
         return False

@@ -10,6 +10,7 @@ import socket
 import threading
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from flwr.app import Array, ArrayRecord, ConfigRecord, Context, Message, RecordDict
@@ -95,18 +96,16 @@ class Carrier:
         """Carry messages until the training closes its socket."""
         threading.Thread(target=self._listen, daemon=True).start()
         while True:
-            try:
+            with suppress(queue.Empty):
                 frame = self._frames.get(timeout=LOOK if self._sent or self._waiting else REST)
-            except queue.Empty:
-                frame = {}, []
-            if frame is None:
-                return
-            message, buffers = frame
-            if message.get("op") == "send":
-                self._waiting.append(Pending(message, b"".join(buffers)))
-                self._polled = 0.0
-            elif message.get("op") == "forget":
-                self._forget(message["nonce"])
+                if frame is None:
+                    return
+                message, buffers = frame
+                if message["op"] == "send":
+                    self._waiting.append(Pending(message, b"".join(buffers)))
+                    self._polled = 0.0
+                else:
+                    self._forget(message["nonce"])
             if self._frames.empty():
                 self._push()
                 self._pull()
