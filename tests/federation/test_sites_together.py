@@ -142,8 +142,6 @@ COUNCIL = {"Council": {"folder": "data/own/University"}}
             COUNCIL | {"University": {"file": "data/own/texts.csv"}},
             r"own\.University: data\.qmsum needs a folder of meetings",
         ),
-        ({"University": {}}, r"own\.University: needs a folder of meetings or a file of texts"),
-        (COUNCIL | {"University": {"file": "texts.csv"}}, r"own\.University: texts\.csv is not inside data/own"),
     ],
 )
 def test_a_missing_folder_is_one_line(here: Path, own: dict[str, Any], message: str) -> None:

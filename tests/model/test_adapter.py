@@ -150,12 +150,9 @@ def test_loras_change_is_twice_b_a_x() -> None:
     assert layer.q_proj(torch.tensor([[3.0, 4.0]])).tolist() == [[3, 4]]
 
 
-@pytest.mark.parametrize("kind", ["lora", "bottleneck"])
-def test_a_federation_trains_either_adapter(backbone: Backbone, kind: str, make_client: Make) -> None:
+def test_a_federation_trains_lora(backbone: Backbone, make_client: Make) -> None:
     clients = {"A": make_client(backbone, 0, 4), "B": make_client(backbone, 9, 4)}
     initial = init_lora(backbone.lora_shapes(), rank=4, seed=0)
-    if kind == "bottleneck":
-        initial = init_adapter(backbone.adapted_layers, backbone.width, 8, seed=0)
     run = train(FEDAVG, clients, initial=initial, seed=1)
     server = server_of(run)
     assert all(not torch.equal(server[name], initial[name]) for name in initial)

@@ -159,7 +159,10 @@ RUNS: list[tuple[dict[str, Any], str]] = [
     ({"layers": [0]}, "runs.x.layers: tiny-llama is no encoder; remove it"),
     ({"above": "layers", "size": 3}, "runs.x.size: is of bottleneck and lora alone; remove it"),
     ({"backbone": "tiny-bert"}, "runs.x.backbone: 'tiny-bert' is no backbone for summarize; known: "),
-    ({"setting": "news", "backbone": "tiny-llama"}, "runs.x.backbone: 'tiny-llama' is no backbone for classify; known: "),
+    (
+        {"setting": "news", "backbone": "tiny-llama"},
+        "runs.x.backbone: 'tiny-llama' is no backbone for classify",
+    ),
     ({"setting": "news", "adapted_layers": 2}, "runs.x.adapted_layers: tiny-bert is an encoder; remove it"),
     ({"setting": "news", "frozen": "e,9-"}, "runs.x.frozen: "),
     ({"setting": "news", "frozen": "e,0-2", "layers": [0]}, "runs.x: frozen: e,0-2, but it has 1 layers; freeze fewer"),
