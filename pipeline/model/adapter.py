@@ -143,7 +143,7 @@ def pack(adapter: Mapping[str, Tensor], about: Json | None = None) -> bytes:
 
     `about` becomes one metadata key, since safetensors writes several in random order.
     """
-    metadata = {"quorum": canonical(dict(about))} if about else None
+    metadata = {"quorum": canonical(about)} if about else None
     content: bytes = save({name: tensor.detach().cpu().contiguous() for name, tensor in adapter.items()}, metadata)
     return content
 

@@ -123,8 +123,6 @@ class Backbone(ABC):
     def _configure(self, config: PreTrainedConfig) -> None:
         """Set what depends on the family, `width` and `_layers` among it."""
 
-    # -- text ---------------------------------------------------------------------------------------------------------
-
     @abstractmethod
     def check_lengths(self, source_tokens: int, new_tokens: int) -> None:
         """Check that the model has positions for so many tokens, read and written. Raises QuorumError if it has not."""
@@ -174,8 +172,6 @@ class Backbone(ABC):
             else:
                 texts.append(self.tokenizer.decode([token]))
         return texts
-
-    # -- computation --------------------------------------------------------------------------------------------------
 
     @abstractmethod
     def encode(self, rendered: Rendered, *, for_generation: bool) -> tuple[Prefix, Prefix]:

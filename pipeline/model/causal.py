@@ -9,10 +9,10 @@ for the target positions the output of the first adapted layer before its adapte
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
+from transformers import PreTrainedConfig
 
 from pipeline.errors import QuorumError
 from pipeline.model.adapter import Adapt, RowAdapters, adapting
@@ -22,9 +22,6 @@ from pipeline.model.frozen_linear import DTYPES, logits_of
 from pipeline.model.lora import lora
 from pipeline.model.shared_source import SharedSource
 from pipeline.model.stored_source import StoredSource
-
-if TYPE_CHECKING:
-    from transformers import PreTrainedConfig
 
 _CONTENT = "\N{OBJECT REPLACEMENT CHARACTER}"
 
@@ -59,8 +56,6 @@ class CausalBackbone(Backbone):
     def _template(self, query: str) -> tuple[list[int], list[int], str, list[int]]:
         after = self.tokenizer(self._after, add_special_tokens=False)["input_ids"]
         return self._before, [*self._ids(f"\n\n{query}"), *after], "\n", []
-
-    # -- frozen part --------------------------------------------------------------------------------------------------
 
     def _run(
         self, hidden: Tensor, layers: range, positions: Tensor, cache: Cache | None, adapt: Adapt, **attention: object
@@ -109,8 +104,6 @@ class CausalBackbone(Backbone):
             heads, d = self._heads
             return torch.zeros(0, heads, length, d, dtype=DTYPES[self.precision])
         return torch.stack([tensor[:, :length] for tensor in tensors]).contiguous().cpu()
-
-    # -- adapted part -------------------------------------------------------------------------------------------------
 
     def target_hidden(self, prefixes: Sequence[Prefix], adapter: Mapping[str, Tensor]) -> Tensor:
         first = self.adapted_layers[0]

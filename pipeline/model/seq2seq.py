@@ -8,11 +8,10 @@ layers above it and nothing else.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
-from transformers import Cache, EncoderDecoderCache
+from transformers import Cache, EncoderDecoderCache, PreTrainedConfig
 
 from pipeline.errors import QuorumError
 from pipeline.model.adapter import RowAdapters, adapting, attached
@@ -22,9 +21,6 @@ from pipeline.model.frozen_linear import DTYPES, logits_of
 from pipeline.model.lora import lora
 from pipeline.model.shared_source import MASK, GrowingLayer, RowsBySource, SourceLayer, folded_queries, select_rows
 from pipeline.workspace.record import Json
-
-if TYPE_CHECKING:
-    from transformers import PreTrainedConfig
 
 T5_SHAPED = ("t5", "longt5", "mt5")
 
@@ -69,8 +65,6 @@ class Seq2SeqBackbone(Backbone):
         start = [tokenizer.bos_token_id] if tokenizer.bos_token_id is not None and not self._t5 else []
         return [*start, *self._ids(query), separator], [self.end_token], " ", start
 
-    # -- frozen part --------------------------------------------------------------------------------------------------
-
     def _encoder_arguments(self, source: Tensor) -> dict[str, Tensor]:
         """LED attends globally from the query and the separator, as a query-focused summarizer should."""
         arguments = {"input_ids": source, "attention_mask": torch.ones_like(source)}
@@ -108,8 +102,6 @@ class Seq2SeqBackbone(Backbone):
         targets = torch.tensor(rendered.target, dtype=torch.long)
         source = states[0].to(DTYPES[self.precision]).cpu()
         return {"targets": targets, "hidden": caught[0][0].cpu(), "source": source}, {}
-
-    # -- adapted part -------------------------------------------------------------------------------------------------
 
     def target_hidden(self, prefixes: Sequence[Prefix], adapter: Mapping[str, Tensor]) -> Tensor:
         return in_groups_of_like_length(prefixes, lambda group: self._padded_hidden(group, adapter))

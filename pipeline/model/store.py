@@ -54,21 +54,19 @@ class PrefixStore:
         self._cached: dict[str, Prefix] = {}
         self._verified: set[Path] = set()
 
-    def path(self, key: str) -> Path:
-        """The file of an entry."""
-        return entry_file(self.folder, key)
-
     def has(self, key: str) -> bool:
         """Whether an entry exists and has this key; a damaged one counts as missing, and is computed again."""
         try:
-            return _about(self.path(key)).get("key") == key
+            return _about(entry_file(self.folder, key)).get("key") == key
         except (SafetensorError, OSError, json.JSONDecodeError):
             return False
 
     def put(self, key: str, prefix: Prefix) -> None:
         """Save an example's entry."""
         about = canonical({"key": key, "checksum": _checksum(prefix)})
-        write_bytes(self.path(key), save({name: t.contiguous() for name, t in prefix.items()}, {"quorum": about}))
+        write_bytes(
+            entry_file(self.folder, key), save({name: t.contiguous() for name, t in prefix.items()}, {"quorum": about})
+        )
 
     def training(self, keys: Sequence[str]) -> list[Prefix]:
         """What a loss needs of each example. Raises QuorumError if an entry is missing, damaged, or of another key."""
@@ -76,7 +74,9 @@ class PrefixStore:
 
     def _load(self, key: str) -> Prefix:
         """Read an entry to the device, and cache it while there is room."""
-        prefix = {name: tensor.to(self._device) for name, tensor in self._read(self.path(key), key).items()}
+        prefix = {
+            name: tensor.to(self._device) for name, tensor in self._read(entry_file(self.folder, key), key).items()
+        }
         size = sum(tensor.nbytes for tensor in prefix.values())
         if size <= self._room:
             self._room -= size
