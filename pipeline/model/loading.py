@@ -42,12 +42,6 @@ def decoder_depth(config: PreTrainedConfig) -> int:
     return int(depth or config.num_hidden_layers)
 
 
-def backbone_digest(folder: Path) -> str:
-    """sha256 of a folder's weights, computed by the `backbone` stage."""
-    digest: str = read_json(folder / ABOUT_BACKBONE, remedy="run `dvc repro backbone`")["digest"]
-    return digest
-
-
 def choose_device(wanted: str) -> torch.device:
     """`auto` -> a GPU where there is one. Raises QuorumError if `cuda` is wanted, and there is no GPU."""
     if wanted == "cuda" and not torch.cuda.is_available():
