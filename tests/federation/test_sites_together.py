@@ -138,10 +138,7 @@ COUNCIL = {"Council": {"folder": "data/own/University"}}
     [
         (COUNCIL, "own: has no 'University'; all sites share one"),
         ({"University": {"folder": "data/own/Nowhere"}}, "folder .*Nowhere does not exist"),
-        (
-            COUNCIL | {"University": {"file": "data/own/texts.csv"}},
-            r"own\.University: data\.qmsum needs a folder of meetings",
-        ),
+        (COUNCIL | {"University": {"file": "data/own/a.csv"}}, r"University: data\.qmsum needs a folder of meetings"),
     ],
 )
 def test_a_missing_folder_is_one_line(here: Path, own: dict[str, Any], message: str) -> None:
