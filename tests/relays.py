@@ -5,10 +5,18 @@ from __future__ import annotations
 import socket
 import threading
 from collections.abc import Mapping
-from contextlib import suppress
+from contextlib import closing, nullcontext, suppress
 from pathlib import Path
+from typing import Any
 
+import pytest
+
+from pipeline.federation import tracking
 from pipeline.federation.flower.app.frames import read_frame, write_frame
+from pipeline.federation.server import train_over
+from pipeline.federation.site import ServerSite, socket_path
+from pipeline.federation.sockets import SocketLink
+from pipeline.runs.training import Finished
 
 
 class Relay:
@@ -43,3 +51,18 @@ class Relay:
                     return  # with the answer in its hands
                 back = {"op": "reply", "name": told["name"], "nonce": told["nonce"], "header": answer["header"]}
                 write_frame(training, back, body)
+
+
+def trained_over(site: ServerSite, workers: Mapping[str, Path]) -> Finished:
+    """The operator's training, over a relay to the nodes' workers."""
+    relay = Relay(socket_path("training"), workers)
+    with closing(SocketLink(socket_path("training"), relay.start)) as link:
+        return train_over(link, site)
+
+
+def scores_sent(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """The scores that a training is going to report; it logs nothing."""
+    sent: dict[str, Any] = {}
+    monkeypatch.setattr(tracking, "logged", lambda *_: nullcontext(lambda rows: None))
+    monkeypatch.setattr(tracking, "finish", lambda run_id, job, scores: sent.update(scores))
+    return sent

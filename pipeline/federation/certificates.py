@@ -24,14 +24,14 @@ SERVER_DAYS, AUTHORITY_DAYS = 90, 3650
 """How long a certificate is valid."""
 AUTHORITY, AUTHORITY_KEY = TLS / "ca.crt", TLS / "ca.key"
 SERVER, SERVER_KEY = TLS / "server.crt", TLS / "server.key"
-PEM = serialization.Encoding.PEM
+CURVE, PEM = ec.SECP384R1(), serialization.Encoding.PEM
 
 
 def make_authority() -> None:
     """Write the authority's key and its certificate, which every node gets. Do nothing if both exist."""
     if AUTHORITY.is_file() and AUTHORITY_KEY.is_file():
         return
-    key, name = _new_key(), _common_name("Quorum federation")
+    key, name = ec.generate_private_key(CURVE), _common_name("Quorum federation")
     usage = x509.KeyUsage(False, False, False, False, False, True, True, False, False)
     built = _certificate(name, name, key, AUTHORITY_DAYS).add_extension(usage, critical=True)
     built = built.add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
@@ -40,22 +40,20 @@ def make_authority() -> None:
 
 
 def make_server_certificate(host: str, days: int = SERVER_DAYS) -> None:
-    """Write a new key and certificate for the server. Nodes need nothing new, since the authority stays the same.
+    """Write a new key and certificate for the server, which nodes reach by `host`, a name or an address.
 
-    Args:
-        host: the name or address by which nodes reach the server.
-        days: how long the certificate is valid.
+    Nodes need nothing new, since the authority stays the same.
 
     Raises:
         QuorumError: the authority's key is missing.
     """
     if not AUTHORITY_KEY.is_file():
         raise QuorumError(f"{AUTHORITY_KEY}: is missing; run `python -m pipeline federation certificates` first")
-    authority = x509.load_pem_x509_certificate(AUTHORITY.read_bytes())
+    issuer = x509.load_pem_x509_certificate(AUTHORITY.read_bytes()).subject
     signer = serialization.load_pem_private_key(AUTHORITY_KEY.read_bytes(), None)
     assert isinstance(signer, ec.EllipticCurvePrivateKey)
-    key = _new_key()
-    built = _certificate(_common_name(host), authority.subject, key, days)
+    key = ec.generate_private_key(CURVE)
+    built = _certificate(_common_name(host), issuer, key, days)
     built = built.add_extension(x509.SubjectAlternativeName(_names(host)), critical=False)
     built = built.add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
     built = built.add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
@@ -68,7 +66,7 @@ def make_node_key(organisation: str) -> None:
     private = KEYS / organisation
     if private.is_file():
         return
-    key = _new_key()
+    key = ec.generate_private_key(CURVE)
     _write_key(private, key, serialization.PrivateFormat.OpenSSH)
     public = key.public_key().public_bytes(serialization.Encoding.OpenSSH, serialization.PublicFormat.OpenSSH)
     write_bytes(KEYS / f"{organisation}.pub", public + b"\n")
@@ -78,10 +76,6 @@ def days_left(certificate: Path = SERVER) -> int:
     """Days until a certificate expires, rounded up: 0 or less once it has expired."""
     until = x509.load_pem_x509_certificate(certificate.read_bytes()).not_valid_after_utc
     return math.ceil((until - datetime.datetime.now(datetime.UTC)) / datetime.timedelta(days=1))
-
-
-def _new_key() -> ec.EllipticCurvePrivateKey:
-    return ec.generate_private_key(ec.SECP384R1())
 
 
 def _common_name(name: str) -> x509.Name:
@@ -106,18 +100,24 @@ def _certificate(
 
 def _names(host: str) -> list[x509.GeneralName]:
     """The names that the certificate covers: the one that nodes use, and those that the proxy on this machine uses."""
-    local: list[x509.GeneralName] = [x509.IPAddress(ipaddress.ip_address("127.0.0.1")), x509.DNSName("localhost")]
-    try:
-        own: x509.GeneralName = x509.IPAddress(ipaddress.ip_address(host))
-    except ValueError:
-        own = x509.DNSName(host)
-    return local if own in local else [own, *local]
+    found: list[x509.GeneralName] = []
+    for name in dict.fromkeys((host, "127.0.0.1", "localhost")):
+        try:
+            found.append(x509.IPAddress(ipaddress.ip_address(name)))
+        except ValueError:
+            found.append(x509.DNSName(name))
+    return found
 
 
 def _write_key(path: Path, key: ec.EllipticCurvePrivateKey, form: serialization.PrivateFormat) -> None:
-    """Write an unencrypted private key that only its owner can read, from its first byte on."""
+    """Write an unencrypted private key."""
+    write_private(path, key.private_bytes(PEM, form, serialization.NoEncryption()))
+
+
+def write_private(path: Path, content: bytes) -> None:
+    """Write a file that only its owner can read, from its first byte on."""
     before = os.umask(0o077)
     try:
-        write_bytes(path, key.private_bytes(PEM, form, serialization.NoEncryption()))
+        write_bytes(path, content)
     finally:
         os.umask(before)

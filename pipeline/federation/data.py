@@ -60,12 +60,11 @@ def prepare(params: Params, organisation: str, run_id: str) -> tuple[Manifest, I
     row = planned_run(run_id)
     name = params.settings[row.setting].data_sets[0]
     alone = params.model_copy(update={"own": {organisation: params.own[organisation]}})
-    kind = load_task(task_of(params, row.setting)).kind
-    examples = (
-        _meetings(alone, organisation, name) if kind is Conversation else _texts(alone, organisation, row.setting)
-    )
+    of_meetings = load_task(task_of(params, row.setting)).kind is Conversation
+    examples = _meetings(alone, organisation, name) if of_meetings else _texts(alone, organisation, row.setting)
     write_examples(layout.examples(name), examples.values())
-    if kind is Conversation:
+    write_json(layout.notes(name), {"source": {"source": "own", "commit": None}, "examples": len(examples)})
+    if of_meetings:
         order = partition_order(alone, row.setting, [row.seed])
         there = [split for split in SPLITS if any(example.split == split for example in examples.values())]
         manifest = draw(row.setting, order, examples, row.seed, needed=there).manifest
@@ -88,7 +87,6 @@ def _meetings(params: Params, organisation: str, name: str) -> Json:
     shutil.rmtree(raw, ignore_errors=True)  # removed meetings must not be trained on
     split_folder(layout.home() / own.folder, raw, roles=own.roles)
     examples, _ = read_domains({organisation: raw}, params.data[name].span_end)
-    _write_notes(name, {"meetings": len({example.meeting for example in examples}), "examples": len(examples)})
     return {example.id: example for example in examples}
 
 
@@ -101,9 +99,4 @@ def _texts(params: Params, organisation: str, setting: str) -> Json:
     known = agreed_classes(params, setting)
     if strange := sorted(set(task.classes(examples)) - set(known)):
         raise QuorumError(f"params.yaml: data.{name}.classes: has no {strange[0]!r}, which {organisation} has; add it")
-    _write_notes(name, {"examples": len(examples)})
     return {example.id: example for example in examples}
-
-
-def _write_notes(name: str, about: Json) -> None:
-    write_json(layout.notes(name), {"source": {"source": "own", "commit": None}, **about})

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 
 from pipeline.engines.messages import Facts
 from pipeline.errors import QuorumError
-from pipeline.federated.algorithm import Algorithm
 from pipeline.plan.code import without_code
 from pipeline.plan.learner import Training
 from pipeline.plan.orders import PredictOrder, TrainOrder, planned_run, read_order
@@ -27,13 +26,15 @@ def planned_training(run_id: str) -> tuple[Training, TrainOrder]:
     training = order.at(row.seed)
     if training is None:
         raise QuorumError(f"{run_id}: trains nothing; choose another run in federation.yaml")
-    algorithm: Algorithm = bind(training)
-    if algorithm.pooled:
-        raise QuorumError(f"{run_id}: pools all data in one place, which a federation does not; choose another run")
-    if not algorithm.communicates:
-        raise QuorumError(f"{run_id}: nothing of it travels; run it at each organisation by itself")
-    if training.faults is not None:
-        raise QuorumError(f"{run_id}: faults are of the simulation; set faults: null in params.yaml")
+    algorithm = bind(training)
+    problems = {
+        "pools all data in one place, which a federation does not; choose another run": algorithm.pooled,
+        "nothing of it travels; run it at each organisation by itself": not algorithm.communicates,
+        "faults are of the simulation; set faults: null in params.yaml": training.faults is not None,
+    }
+    for problem, is_there in problems.items():
+        if is_there:
+            raise QuorumError(f"{run_id}: {problem}")
     return training, order
 
 
@@ -53,13 +54,9 @@ def job_name(order: str, training: Training, facts: Mapping[str, Facts]) -> str:
 
 
 def site_facts(training: Training, order: str, counts: dict[str, int], weight: float = 1.0, data: str = "") -> Facts:
-    """The facts of this site.
+    """The facts of this site; of a server without `counts`, the examples in each split, and a hash of its `data`.
 
-    Args:
-        order: see `order_hash`.
-        counts: number of examples in each split; empty for a server.
-        weight: the weight of one example in an average.
-        data: a hash of the site's examples.
+    `order`: see `order_hash`. `weight`: the weight of one example in an average.
     """
     return Facts(
         code=sha256_json(training.code),

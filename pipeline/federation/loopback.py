@@ -21,7 +21,6 @@ from pipeline.errors import QuorumError
 from pipeline.federation.certificates import AUTHORITY
 from pipeline.federation.flower.commands import app_digest
 from pipeline.federation.site import ALLOWED, KEYS, SITE, STATE
-from pipeline.model.presets import OFFLINE
 from pipeline.workspace import layout
 from pipeline.workspace.files import write_text
 from pipeline.workspace.progress import say
@@ -31,36 +30,12 @@ ORGANISATIONS = {"University": "Academic", "Council": "Committee", "Company": "P
 """Organisation -> the domain of QMSum whose meetings it gets."""
 LEAST = {"train": 24, "val": 8, "test": 1}
 """The least number of queries of an organisation in each split."""
+SHARED = Path(__file__).with_suffix(".yaml")
+"""params.yaml of all sites."""
 RUN, SEED = "fedselectkd", 1
 PIPELINE = (sys.executable, "-m", "pipeline")
 PORT, INNER, FIRST_NODE = 19443, 19000, 19101
 PATIENCE_SECONDS = 900.0
-
-
-def shared_params(backbone: str = OFFLINE) -> Json:
-    """params.yaml of all sites: a federation of three small organisations."""
-    return {
-        "scale": "demonstration",
-        "seeds": [SEED],
-        "data_source": "sample",
-        "sources": ["qmsum"],
-        "backbones": [backbone],
-        "backbone": backbone,
-        "own": {name: {"folder": f"data/own/{name}"} for name in ORGANISATIONS},
-        "data": {"qmsum": {"task": "summarize", "source": "qmsum"}},
-        "validation_examples": 1000,
-        "source_tokens": 512,
-        "target_tokens": 96,
-        "max_tokens": 64,
-        "rounds": 4,
-        "learning_rate": 0.0002,
-        "batch_size": 4,
-        "threads": 1,
-        "tolerance": {"repeats": 3, "pause": 5},
-        "settings": {"organisations": {"data": "qmsum", "kind": "domains", "clients": [], "own": True}},
-        "runs": {RUN: {"setting": "organisations", "method": "AdaFedSelectKD"}},
-        "sections": {"main": [RUN]},
-    }
 
 
 def demonstrate() -> None:
@@ -87,11 +62,10 @@ def _lay_out(home: Path) -> None:
     raw = home / "corpus"
     if not raw.is_dir():
         fetch("qmsum", choose("qmsum", "auto"), raw)
-    params = yaml.safe_dump(shared_params(), sort_keys=False, allow_unicode=True)
     common = {"run": RUN, "seed": SEED, "host": "127.0.0.1", "port": PORT}
     for place, name in enumerate([*ORGANISATIONS, "server"]):
         folder = home / name
-        write_text(folder / layout.PARAMS, params)
+        write_text(folder / layout.PARAMS, SHARED.read_text(encoding="utf-8"))
         own: Json = {"kind": "node", "organisation": name, "inner_port": FIRST_NODE + place, "scores": "means"}
         if name == "server":
             own = {"kind": "server", "inner_port": INNER, "organisations": list(ORGANISATIONS)}
@@ -109,11 +83,9 @@ def _lay_out(home: Path) -> None:
 
 
 def exchange_keys(server: Path, node: Path, app: str) -> None:
-    """Copy the authority's certificate to a node, the node's public key to the server, and allow the node one app.
+    """Copy the authority's certificate to a node, its public key to the server, and allow the node an app's sha256.
 
-    Args:
-        server, node: their folders; the node's is named after the organisation.
-        app: the app's sha256.
+    Both are given by their folders; the node's is named after the organisation.
     """
     key = KEYS / f"{node.name}.pub"
     write_text(node / AUTHORITY, (server / AUTHORITY).read_text(encoding="utf-8"))
@@ -141,17 +113,14 @@ def _running(home: Path, names: Sequence[str]) -> Iterator[dict[str, subprocess.
     started: dict[str, subprocess.Popen[bytes]] = {}
     try:
         for name in names:
-            command = [*PIPELINE, "federation", "server" if name == "server" else "node"]
-            with (home / name / "site.log").open("wb") as log:
-                started[name] = subprocess.Popen(
-                    command, cwd=home / name, env=site_environment(), stdout=log, stderr=subprocess.STDOUT
-                )
+            command, folder = [*PIPELINE, "federation", "server" if name == "server" else "node"], home / name
+            with (folder / "site.log").open("wb") as log:
+                started[name] = subprocess.Popen(command, cwd=folder, env=site_environment(), stdout=log, stderr=log)
         yield started
     finally:
         for name, process in started.items():
             if process.poll() is None:
                 _command(home / name, "federation", "stop")
-        for process in started.values():
             process.wait()
 
 

@@ -65,38 +65,32 @@ def running_node(site: NodeSite, node: Node) -> Iterator[None]:
 
 def open_node(site: NodeSite) -> Node:
     """Prepare the organisation's data and return its node, which can train."""
-    run_id = layout.run_id(site.run, site.seed)
+    name, run_id = site.organisation, layout.run_id(site.run, site.seed)
     plan.run()
     obtain_backbone(run_id)
-    manifest, index = prepare(read_params(), site.organisation, run_id)
+    manifest, index = prepare(read_params(), name, run_id)
     training, order = planned_training(run_id)
     clients = clients_of(training, manifest, index, lambda done: None, pooled=False)
-    counts: dict[str, int] = {split: len(ids) for split, ids in manifest[site.organisation].items()}
+    counts: dict[str, int] = {split: len(ids) for split, ids in manifest[name].items()}
     order_id = order_hash(run_id, training)
-    weight = training.weights.get(site.organisation, 1.0)
+    weight = training.weights.get(name, 1.0)
 
-    def evaluate_on_test(round_: int, server: Adapter, private: Private) -> Mapping[str, float]:
+    def finish(round_: int, server: Adapter, private: Private) -> Mapping[str, float]:
         progress = Progress(round_, ServerState(server))
         export(run_id, Finished(progress, private), order, manifest, index)
         write_json(layout.trained_as(run_id), {"training": planned_key(run_id)})
         _keep_seed(site)
         predict.run(site.run)
         evaluate.run(site.run)
-        means = mean_scores(run_id, site.organisation)
-        say(f"node {site.organisation}: trained; on its test set: {in_words(means)}")
+        means = mean_scores(run_id, name)
+        say(f"node {name}: trained; on its test set: {in_words(means)}")
         return means if site.scores == "means" else {}
 
-    data = planned_run(run_id).data[0]
+    own = sha256_file(layout.examples(planned_run(run_id).data[0]))
+    facts = site_facts(training, order_id, counts, weight, own)
+    home, data = layout.work() / "federation", clients.trained[name]
     return Node(
-        site.organisation,
-        order_id,
-        bind(training),
-        clients.trained[site.organisation],
-        clients.initial,
-        layout.work() / "federation",
-        seed=training.seed,
-        facts=site_facts(training, order_id, counts, weight, sha256_file(layout.examples(data))),
-        finish=evaluate_on_test,
+        name, order_id, bind(training), data, clients.initial, home, seed=training.seed, facts=facts, finish=finish
     )
 
 

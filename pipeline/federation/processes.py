@@ -36,8 +36,7 @@ class Program:
 class Supervisor:
     """Runs programs and restarts them until it is closed. A context manager.
 
-    Args:
-        state: the folder of logs and process ids.
+    `state`: the folder of logs and process ids.
     """
 
     def __init__(self, state: Path) -> None:
@@ -50,21 +49,14 @@ class Supervisor:
         self._state.mkdir(parents=True, exist_ok=True)
         return self
 
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
     def start(self, program: Program) -> None:
-        """Start a program and watch it.
-
-        Raises:
-            QuorumError: the program cannot be started.
-        """
+        """Start a program and watch it. Raises QuorumError if the program cannot be started."""
         self._spawn(program)
         thread = threading.Thread(target=self._watch, args=(program,), daemon=True)
         self._threads.append(thread)
         thread.start()
 
-    def close(self) -> None:
+    def __exit__(self, *_: object) -> None:
         """Stop all programs, the last started first. Kill those that do not stop in time."""
         with self._spawning:  # from here on nothing starts
             self._closing.set()
@@ -93,9 +85,8 @@ class Supervisor:
                     start_new_session=True,
                 )
             except OSError as error:
-                raise QuorumError(
-                    f"{program.command[0]}: could not be started ({error.strerror}); install it, see docs/operating.md"
-                ) from None
+                problem = f"{program.command[0]}: could not be started ({error.strerror})"
+                raise QuorumError(f"{problem}; install it, see docs/operating.md") from None
         self._running[program.name] = process
         write_text(self._state / f"{program.name}.pid", f"{process.pid}\n")
 
@@ -112,21 +103,15 @@ class Supervisor:
             pause = PAUSES[min(deaths, len(PAUSES) - 1)]
             deaths += 1
             say(f"{program.name}: ended with {code}; is started again in {pause:g} s; see {program.name}.log")
-            while not self._closing.wait(pause) and not self._respawn(program):
-                pause = PAUSES[-1]
-
-    def _respawn(self, program: Program) -> bool:
-        """Start a program again. False if it cannot start, for example because the disk is full."""
-        with self._spawning:
-            if self._closing.is_set():
-                return True
-            try:
-                self._spawn(program)
-            except (OSError, QuorumError) as error:
-                _signal(self._running[program.name], signal.SIGKILL)
-                say(f"{program.name}: could not be started ({error}); is tried again in {PAUSES[-1]:g} s")
-                return False
-        return True
+            self._closing.wait(pause)
+            with self._spawning:
+                if self._closing.is_set():
+                    return
+                try:
+                    self._spawn(program)
+                except (OSError, QuorumError) as error:  # for example, the disk is full
+                    _signal(self._running[program.name], signal.SIGKILL)
+                    say(f"{program.name}: could not be started ({error})")
 
 
 def _signal(process: subprocess.Popen[bytes], number: int) -> None:

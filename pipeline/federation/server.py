@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import socket
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
-from pipeline.engines.messages import Facts
 from pipeline.engines.remote import Remote, handshake
 from pipeline.errors import QuorumError
-from pipeline.federated.algorithm import Algorithm
 from pipeline.federated.engine import Engine
 from pipeline.federated.history import columns_of, judged
-from pipeline.federated.state import Private
 from pipeline.federated.tolerance import STRICT
 from pipeline.federation import tracking
 from pipeline.federation.certificates import AUTHORITY, SERVER, days_left
@@ -26,9 +23,8 @@ from pipeline.federation.sockets import SocketLink
 from pipeline.model.adapter import Adapter, write_adapter
 from pipeline.model.tensor_file import save_checksums
 from pipeline.plan.checks import read_params
-from pipeline.plan.learner import Training
 from pipeline.runs.learners import initial, model_of
-from pipeline.runs.training import Finished, Open, train, write_events
+from pipeline.runs.training import Finished, train, write_events
 from pipeline.stages import plan
 from pipeline.workspace import layout
 from pipeline.workspace.files import write_json
@@ -79,12 +75,18 @@ def train_over(link: SocketLink, site: ServerSite) -> Finished:
     order_id, classes = order_hash(run_id, training), agreed_classes(read_params(), order.setting)
     say(f"server: waiting for {', '.join(site.organisations)}")
     facts = handshake(link, site.organisations, order_id, site_facts(training, order_id, {}))
-    job = job_name(order_id, training, facts)
+    job, rules = job_name(order_id, training, facts), training.tolerance or STRICT
     write_json(layout.MODELS / run_id / "federation.json", {name: one.model_dump() for name, one in facts.items()})
     with tracking.logged(run_id, training, job) as on_round:
-        finished = train(training, _open(link, facts, training, classes, job), _examples(facts), job, run_id, on_round)
+
+        def opened(*_: object) -> tuple[Adapter, Engine]:
+            remote = Remote(link, facts, rules, job=job)
+            begins: Adapter = initial(training.learner, model_of(training.learner), classes, training.seed)
+            return begins, remote
+
+        finished = train(training, opened, sum(one.train for one in facts.values()), job, run_id, on_round)
         progress = finished.progress
-        remote = Remote(link, facts, training.tolerance or STRICT, job=job)
+        remote = Remote(link, facts, rules, job=job)
         scores = {name: reply.scores for name, reply in remote.finish(progress.server.adapter, progress.round).items()}
         write_adapter(layout.adapter(run_id, "server"), progress.server.adapter, {"round": progress.round})
         save_checksums(run_id)
@@ -100,33 +102,16 @@ def train_over(link: SocketLink, site: ServerSite) -> Finished:
     return finished
 
 
-def _open(link: SocketLink, facts: dict[str, Facts], training: Training, classes: tuple[str, ...], job: str) -> Open:
-    """The training's engine and its initial adapter, in the form that `train` expects."""
-
-    def open_(_advance: Callable[[int], None], _algorithm: Algorithm, _private: Private) -> tuple[Adapter, Engine]:
-        remote = Remote(link, facts, training.tolerance or STRICT, job=job)
-        model = model_of(training.learner)
-        begins: Adapter = initial(training.learner, model, classes, training.seed)
-        return begins, remote
-
-    return open_
-
-
-def _examples(facts: dict[str, Facts]) -> int:
-    """The training examples of all organisations."""
-    return sum(one.train for one in facts.values())
-
-
 def _check_certificates() -> None:
     """Refuse missing and expired certificates; warn before the server's expires."""
     for path in (AUTHORITY, SERVER):
         if not path.is_file():
             raise QuorumError(f"{path}: is missing; run `python -m pipeline federation certificates`")
-    left = days_left()
+    left, remedy = days_left(), "`python -m pipeline federation certificates`"
     if left <= 0:
-        raise QuorumError(f"{SERVER}: has expired; run `python -m pipeline federation certificates`, which renews it")
+        raise QuorumError(f"{SERVER}: has expired; run {remedy}, which renews it")
     if left <= WARN_DAYS:
-        say(f"server: {SERVER} expires in {left} days; `python -m pipeline federation certificates` renews it")
+        say(f"server: {SERVER} expires in {left} days; {remedy} renews it")
 
 
 def _wait_for(port: int) -> None:

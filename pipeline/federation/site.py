@@ -18,35 +18,27 @@ Port = Annotated[int, Field(ge=1, le=65535)]
 Name = Annotated[str, Field(pattern=NAME)]
 
 
-class ServerSite(Record):
-    """The operator's site.
+class _Site(Record):
+    """A site's run of params.yaml, where nodes reach the server's proxy, and the port of Flower's part, on loopback."""
 
-    `run`, `seed`: a run of params.yaml. `host`, `port`: where nodes reach the proxy. `inner_port`: Flower's SuperLink,
-    on loopback. `organisations`: all that take part; keys/NAME.pub is the key of each.
-    """
-
-    kind: Literal["server"]
     run: Name
     seed: int = Field(ge=0)
     host: str
     port: Port
     inner_port: Port
+
+
+class ServerSite(_Site):
+    """The operator's site. `organisations`: all that take part; keys/NAME.pub is the key of each."""
+
+    kind: Literal["server"]
     organisations: list[Name] = Field(min_length=1)
 
 
-class NodeSite(Record):
-    """An organisation's site.
-
-    `host`, `port`: the server's proxy. `inner_port`: the node's SuperNode, on loopback. `scores`: whether the node
-    reports the means of its test set.
-    """
+class NodeSite(_Site):
+    """An organisation's site. `scores`: whether the node reports the means of its test set."""
 
     kind: Literal["node"]
-    run: Name
-    seed: int = Field(ge=0)
-    host: str
-    port: Port
-    inner_port: Port
     organisation: Name
     scores: Literal["means", "nothing"] = "nothing"
 

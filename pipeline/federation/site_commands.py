@@ -35,20 +35,15 @@ def certificates() -> None:
     if isinstance(site, NodeSite):
         made.make_node_key(site.organisation)
         say(f"certificates: send {KEYS / site.organisation}.pub to the server's operator; the private half stays here")
-        return
-    made.make_authority()
-    made.make_server_certificate(site.host)
-    say(
-        f"certificates: {made.SERVER} is valid for {made.days_left()} days; give {made.AUTHORITY} to every organisation"
-    )
+    else:
+        made.make_authority()
+        made.make_server_certificate(site.host)
+        days = made.days_left()
+        say(f"certificates: {made.SERVER} is valid for {days} days; give {made.AUTHORITY} to every organisation")
 
 
 def _run(kind: Literal["server", "node"]) -> None:
-    """Run this folder's server or node.
-
-    Raises:
-        QuorumError: the folder is of the other kind, or the site fails.
-    """
+    """Run this folder's server or node. Raises QuorumError if the folder is of the other kind, or the site fails."""
     site = read_site()
     if site.kind != kind:
         raise QuorumError(f"{SITE}: kind: {site.kind}; run `python -m pipeline federation {site.kind}`")
@@ -94,11 +89,7 @@ def app() -> None:
 
 @contextmanager
 def running_site() -> Iterator[None]:
-    """Make this process the folder's one running site.
-
-    Raises:
-        QuorumError: another process already is.
-    """
+    """Make this process the folder's one running site. Raises QuorumError if another process already is."""
     if _is_running(OWN):
         raise QuorumError(f"{OWN}: this site runs already (process {OWN.read_text().strip()}); stop it first")
     _kill_leftovers()
@@ -129,8 +120,6 @@ def _is_running(number: Path) -> bool:
 
     After a reboot another program may have the same id; in a restarted container, this process or a parent of it.
     """
-    if not number.is_file():
-        return False
     try:
         process, own = psutil.Process(int(number.read_text())), psutil.Process()
         if process in (own, *own.parents()) or process.status() == psutil.STATUS_ZOMBIE:
@@ -139,5 +128,5 @@ def _is_running(number: Path) -> bool:
             return Path(process.cwd()) == Path.cwd()
         except psutil.AccessDenied:  # Flower's programs hide their folder: compare start times
             return bool(abs(process.create_time() - number.stat().st_mtime) < NOTED_SECONDS)
-    except (psutil.Error, ValueError):
+    except (FileNotFoundError, psutil.Error, ValueError):
         return False

@@ -19,6 +19,7 @@ from pipeline.engines.node import Node
 from pipeline.engines.remote import Delivered, Undelivered
 from pipeline.errors import QuorumError
 from pipeline.federation.flower.app.frames import read_frame, write_frame
+from pipeline.federation.site import STATE
 from pipeline.workspace.progress import say
 from pipeline.workspace.record import Json
 
@@ -36,16 +37,13 @@ def listen(path: Path) -> socket.socket:
     return listener
 
 
-def serve(node: Node, path: Path, ready: threading.Event | None = None) -> None:
-    """Answer requests until the process ends. The node works on one at a time; others wait.
+def serve(node: Node, path: Path, ready: threading.Event) -> None:
+    """Answer requests at a Unix socket until the process ends; `ready` is set once it listens.
 
-    Args:
-        path: the Unix socket to listen on.
-        ready: set once the socket listens.
+    The node works on one request at a time; others wait.
     """
     with listen(path) as listener:
-        if ready is not None:
-            ready.set()
+        ready.set()
         while True:
             relay, _ = listener.accept()
             threading.Thread(target=_answer, args=(node, relay), daemon=True).start()
@@ -116,24 +114,16 @@ class SocketLink:
         self._listener.close()
 
     def _connect(self) -> None:
-        """Start a relay and send it every open request.
-
-        Raises:
-            QuorumError: none connects, or too many have died.
-        """
+        """Start a relay and send it every open request. Raises QuorumError if none connects, or too many have died."""
         if not self._left:
-            raise QuorumError(
-                "federation: Flower's relay dies again and again; read federation/state/superexec.log, then run again"
-            )
+            raise QuorumError(f"federation: Flower's relay dies again and again; read {STATE}/superexec.log, run again")
         self._left -= 1
         self._start_relay()
         try:
             self._relay, _ = self._listener.accept()
         except TimeoutError:
-            raise QuorumError(
-                f"federation: no relay within {CONNECT_SECONDS:g} s; read federation/state/superlink.log, then "
-                "run again"
-            ) from None
+            late = f"no relay within {CONNECT_SECONDS:g} s"
+            raise QuorumError(f"federation: {late}; read {STATE}/superlink.log, then run again") from None
         threading.Thread(target=self._read, args=(self._relay,), daemon=True).start()
         for message, body in list(self._open.values()):
             self._write(message, body)
@@ -149,13 +139,10 @@ class SocketLink:
         try:
             while True:
                 message, buffers = read_frame(relay)
-                if message["op"] in ("reply", "error"):
-                    self._open.pop(message["nonce"], None)
+                self._open.pop(message["nonce"], None)
                 if message["op"] == "reply":
                     self._answers.put(Delivered(message["name"], message["header"], b"".join(buffers)))
-                elif message["op"] == "error":
-                    self._answers.put(Undelivered(message["name"], message["nonce"], message["why"]))
                 else:
-                    say(f"federation: {message.get('say', '')}")
+                    self._answers.put(Undelivered(message["name"], message["nonce"], message["why"]))
         except (EOFError, OSError, ValueError, KeyError):
             self._answers.put(None)

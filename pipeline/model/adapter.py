@@ -13,7 +13,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 
 import torch
@@ -129,15 +129,12 @@ class RowAdapters:
 def attached(layers: Iterable[nn.Module], adapt: Adapt) -> Iterator[None]:
     """Adapt a model's own decoder layers by forward hooks, which work in any class of model."""
 
-    def hook(index: int) -> Callable[..., object]:
-        def on_output(_module: nn.Module, _inputs: object, output: Tensor | tuple[Tensor, ...]) -> object:
-            return adapt(index, output) if isinstance(output, Tensor) else (adapt(index, output[0]), *output[1:])
-
-        return on_output
+    def on_output(index: int, _module: nn.Module, _inputs: object, output: Tensor | tuple[Tensor, ...]) -> object:
+        return adapt(index, output) if isinstance(output, Tensor) else (adapt(index, output[0]), *output[1:])
 
     with ExitStack() as hooks:
         for index, layer in enumerate(layers):
-            hooks.callback(layer.register_forward_hook(hook(index)).remove)
+            hooks.enter_context(layer.register_forward_hook(partial(on_output, index)))
         yield
 
 
@@ -146,7 +143,7 @@ def pack(adapter: Mapping[str, Tensor], about: Json | None = None) -> bytes:
 
     `about` becomes one metadata key, since safetensors writes several in random order.
     """
-    metadata = {"quorum": canonical(dict(about))} if about else None
+    metadata = {"quorum": canonical(about)} if about else None
     content: bytes = save({name: tensor.detach().cpu().contiguous() for name, tensor in adapter.items()}, metadata)
     return content
 
@@ -184,11 +181,7 @@ def write_adapter(path: Path, adapter: Mapping[str, Tensor], about: Json | None 
 
 
 def read_adapter(path: Path) -> Adapter:
-    """Load an adapter.
-
-    Raises:
-        QuorumError: the file is missing, damaged, or not as its training saved it.
-    """
+    """Load an adapter. Raises QuorumError if the file is missing, damaged, or not as its training saved it."""
     try:
         return unpack(tensor_bytes(path))
     except SafetensorError as error:

@@ -23,7 +23,8 @@ from pipeline.model.lora import lora, projections
 from pipeline.model.precision import Precision, Products, products_in
 
 if TYPE_CHECKING:
-    from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
+    from transformers import PreTrainedConfig, PreTrainedModel
+    from transformers import PreTrainedTokenizerBase as Tokenizer
 
 GROUP = 4
 """Examples that are padded to one length: enough for full speed on a CPU, few enough for little padding."""
@@ -107,12 +108,7 @@ class Backbone(ABC):
     """The decoder layers, from below."""
 
     def __init__(
-        self,
-        name: str,
-        model: PreTrainedModel,
-        tokenizer: PreTrainedTokenizerBase,
-        adapted: int,
-        precision: Precision = "fp32",
+        self, name: str, model: PreTrainedModel, tokenizer: Tokenizer, adapted: int, precision: Precision = "fp32"
     ) -> None:
         self.name, self.tokenizer, self.precision = name, tokenizer, precision
         self.model = model.eval().requires_grad_(False)
@@ -127,15 +123,9 @@ class Backbone(ABC):
     def _configure(self, config: PreTrainedConfig) -> None:
         """Set what depends on the family, `width` and `_layers` among it."""
 
-    # -- text ---------------------------------------------------------------------------------------------------------
-
     @abstractmethod
     def check_lengths(self, source_tokens: int, new_tokens: int) -> None:
-        """Check that the model has positions for so many tokens, read and written.
-
-        Raises:
-            QuorumError: it has not.
-        """
+        """Check that the model has positions for so many tokens, read and written. Raises QuorumError if it has not."""
 
     def render(self, example: Conversation, limits: Limits) -> Rendered:
         """Token ids of an example; truncation takes the end of the transcript, never the query.
@@ -183,8 +173,6 @@ class Backbone(ABC):
                 texts.append(self.tokenizer.decode([token]))
         return texts
 
-    # -- computation --------------------------------------------------------------------------------------------------
-
     @abstractmethod
     def encode(self, rendered: Rendered, *, for_generation: bool) -> tuple[Prefix, Prefix]:
         """One example's frozen tensors, on the CPU: (those that a loss needs, the further ones that decoding needs)."""
@@ -198,12 +186,7 @@ class Backbone(ABC):
         """The final hidden states that predict the targets, examples one after the other: (Σ T_i, width)."""
 
     def reference_hidden(
-        self,
-        rendered: Sequence[Rendered],
-        adapter: Mapping[str, Tensor],
-        *,
-        everywhere: bool = False,
-        dropped: float = 0.0,
+        self, rendered: Sequence[Rendered], adapter: Mapping[str, Tensor], everywhere: bool = False, dropped: float = 0
     ) -> Tensor:
         """The same without the store: a full pass of the model's own forward, with adapters as hooks.
 

@@ -9,10 +9,10 @@ for the target positions the output of the first adapted layer before its adapte
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
+from transformers import PreTrainedConfig
 
 from pipeline.errors import QuorumError
 from pipeline.model.adapter import Adapt, RowAdapters, adapting
@@ -22,9 +22,6 @@ from pipeline.model.frozen_linear import DTYPES, logits_of
 from pipeline.model.lora import lora
 from pipeline.model.shared_source import SharedSource
 from pipeline.model.stored_source import StoredSource
-
-if TYPE_CHECKING:
-    from transformers import PreTrainedConfig
 
 _CONTENT = "\N{OBJECT REPLACEMENT CHARACTER}"
 
@@ -60,16 +57,8 @@ class CausalBackbone(Backbone):
         after = self.tokenizer(self._after, add_special_tokens=False)["input_ids"]
         return self._before, [*self._ids(f"\n\n{query}"), *after], "\n", []
 
-    # -- frozen part --------------------------------------------------------------------------------------------------
-
     def _run(
-        self,
-        hidden: Tensor,
-        layers: range,
-        positions: Tensor,
-        cache: _KeyValueCache | SharedSource | None,
-        adapt: Adapt,
-        **attention: object,
+        self, hidden: Tensor, layers: range, positions: Tensor, cache: Cache | None, adapt: Adapt, **attention: object
     ) -> Tensor:
         """Run some layers on hidden states (batch, length, width); each position sees itself and those before it."""
         rope = self.model.model.rotary_emb(hidden, position_ids=positions)
@@ -116,8 +105,6 @@ class CausalBackbone(Backbone):
             return torch.zeros(0, heads, length, d, dtype=DTYPES[self.precision])
         return torch.stack([tensor[:, :length] for tensor in tensors]).contiguous().cpu()
 
-    # -- adapted part -------------------------------------------------------------------------------------------------
-
     def target_hidden(self, prefixes: Sequence[Prefix], adapter: Mapping[str, Tensor]) -> Tensor:
         first = self.adapted_layers[0]
         adapt = adapting(adapter, post_norm=False)
@@ -150,19 +137,19 @@ class CausalBackbone(Backbone):
         return 2 * DTYPES[self.precision].itemsize * len(self._layers) * heads * d * tokens
 
     def decoding(self, prefixes: Sequence[Prefix], rows: Sequence[Row], new_tokens: int) -> tuple[Decoding, Tensor]:
-        owners = [row.source for row in rows]
-        first = torch.cat([prefix["last_token"] for prefix in prefixes]).to(self.device)
-        keys, values, seen = _padded_source(prefixes, self.device)
-        source = SharedSource(keys, values, seen, owners, new_tokens)
-        adapters = RowAdapters([row.adapter for row in rows], post_norm=False, device=self.device)
-        return _CausalDecoding(self, source, seen.sum(1)[owners], adapters), first[owners]
+        first = torch.cat([prefixes[row.source]["last_token"] for row in rows]).to(self.device)
+        return _CausalDecoding(self, prefixes, rows, new_tokens), first
 
 
 class _CausalDecoding:
     """Rows over shared sources; see `Decoding`."""
 
-    def __init__(self, backbone: CausalBackbone, source: SharedSource, lengths: Tensor, adapters: RowAdapters) -> None:
-        self._backbone, self._source, self._lengths, self._adapters = backbone, source, lengths, adapters
+    def __init__(self, backbone: CausalBackbone, prefixes: Sequence[Prefix], rows: Sequence[Row], new: int) -> None:
+        keys, values, seen = _padded_source(prefixes, backbone.device)
+        owners = [row.source for row in rows]
+        self._backbone, self._lengths = backbone, seen.sum(1)[owners]
+        self._source = SharedSource(keys, values, seen, owners, new)
+        self._adapters = RowAdapters([row.adapter for row in rows], post_norm=False, device=backbone.device)
 
     @torch.no_grad()
     def step(self, tokens: Tensor) -> Tensor:
@@ -192,11 +179,14 @@ class _KeyValueCache:
         self.values: list[Tensor] = []
         self._dtype = dtype
 
-    def update(self, keys: Tensor, values: Tensor, *_: Any, **__: Any) -> tuple[Tensor, Tensor]:
+    def update(self, keys: Tensor, values: Tensor, *_: object, **__: object) -> tuple[Tensor, Tensor]:
         keys, values = keys.to(self._dtype), values.to(self._dtype)
         self.keys.append(keys[0])
         self.values.append(values[0])
         return keys, values
+
+
+Cache = _KeyValueCache | SharedSource
 
 
 def _padded_source(prefixes: Sequence[Prefix], device: torch.device) -> tuple[Tensor, Tensor, Tensor]:

@@ -27,15 +27,16 @@ from pipeline.errors import QuorumError
 from pipeline.model.adapter import Adapter, apply_adapter, init_adapter
 from pipeline.model.backbone import Prefix, Rendered, pad
 from pipeline.model.frozen_part import Above, FrozenPart
-from pipeline.model.lora import DOWN, SCALE, UP, init_lora
+from pipeline.model.lora import DOWN, SCALE, UP, init_lora, projections
 from pipeline.model.precision import Precision, products_in
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 Pool = Literal["mean", "first"]
-PROJECTIONS = ("query", "value", "q_lin", "v_lin")
-"""The names of query and value projections in BERT and in DistilBERT."""
+
+
+BOTTLENECK = ("down", "up", "norm.weight", "norm.bias")
 
 
 class Lower(NamedTuple):
@@ -68,16 +69,12 @@ class Encoder:
     ) -> None:
         self.name, self.tokenizer, self.frozen, self.pool, self.precision = name, tokenizer, frozen, pool, precision
         self._model = model.eval().requires_grad_(False)
+        self.device: torch.device = model.device
         self._layers: nn.ModuleList = _layers_of(model)
         if frozen.layers > len(self._layers):
             raise QuorumError(f"frozen: {frozen}: {name} has {len(self._layers)} layers; freeze fewer")
         self.width = int(model.config.hidden_size)
         self.trained = range(frozen.layers, len(self._layers))
-
-    @property
-    def device(self) -> torch.device:
-        device: torch.device = self._model.device
-        return device
 
     @property
     def stores_tokens(self) -> bool:
@@ -87,26 +84,16 @@ class Encoder:
     def initial(self, above: Above, size: int, seed: int) -> Adapter:
         """The initial adapter: the pretrained weights above the frozen part, or fresh adapters there.
 
-        Args:
-            size: m of a bottleneck, r of LoRA; full layers ignore it.
+        `size`: m of a bottleneck, r of LoRA; full layers ignore it.
         """
         if above == "bottleneck":
             return init_adapter(self.trained, self.width, size, seed)
         if above == "lora":
-            return init_lora(self._projections(), size, seed)
+            return init_lora(projections(list(self._layers), self.trained), size, seed)
         found = {} if self.frozen.embeddings else _parameters(self._model.embeddings, "embeddings")
         for index in self.trained:
             found |= _parameters(self._layers[index], f"layers.{index}")
         return dict(sorted(found.items()))
-
-    def _projections(self) -> dict[str, tuple[int, int]]:
-        """`layers.<index>.<path>` -> (in, out) of the projections that LoRA changes."""
-        return {
-            f"layers.{index}.{path}": (module.in_features, module.out_features)
-            for index in self.trained
-            for path, module in self._layers[index].named_modules()
-            if isinstance(module, nn.Linear) and path.split(".")[-1] in PROJECTIONS
-        }
 
     def pair(self, first: Sequence[int], second: Sequence[int]) -> tuple[list[int], int]:
         """The token ids of two texts that are read as one, and the place at which the second begins."""
@@ -196,9 +183,6 @@ class Encoder:
         return changed
 
 
-BOTTLENECK = ("down", "up", "norm.weight", "norm.bias")
-
-
 def select_layers(name: str, model: PreTrainedModel, selected: Sequence[int]) -> None:
     """Remove all other layers of a model, which gives a smaller one that was not trained as such.
 
@@ -210,18 +194,14 @@ def select_layers(name: str, model: PreTrainedModel, selected: Sequence[int]) ->
         raise QuorumError(
             f"layers: {list(selected)}: {name} has layers 0 to {len(layers) - 1}; name some of them in order"
         )
-    _stack(model).layer = nn.ModuleList([layers[index] for index in selected])
-
-
-def _stack(model: PreTrainedModel) -> nn.Module:
-    """The module whose `layer` has the layers of DistilBERT or of a model built like BERT."""
-    stack: nn.Module = model.transformer if hasattr(model, "transformer") else model.encoder
-    return stack
+    for index in reversed(range(len(layers))):
+        if index not in selected:
+            del layers[index]
 
 
 def _layers_of(model: PreTrainedModel) -> nn.ModuleList:
-    """The layers, from below."""
-    layers = _stack(model).layer
+    """The layers of DistilBERT or of a model built like BERT, from below."""
+    layers = (model.transformer if hasattr(model, "transformer") else model.encoder).layer
     assert isinstance(layers, nn.ModuleList)
     return layers
 

@@ -7,7 +7,7 @@ bf16 half of that.
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
@@ -16,12 +16,15 @@ from torch.nn.functional import pad
 from pipeline.model.onednn import linear, packed, serves
 from pipeline.model.precision import Precision
 
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
+
 CANDIDATES, BLOCK = 16, 64
 """The number of a row's logits that are computed in fp32; they are in the blocks of words with the largest maxima."""
 DTYPES: dict[Precision, torch.dtype] = {"fp32": torch.float32, "bf16": torch.bfloat16}
 
 
-def freeze_linear_layers(model: Any, precision: Precision) -> None:
+def freeze_linear_layers(model: PreTrainedModel, precision: Precision) -> None:
     """Replace every `nn.Linear` of a frozen fp32 language model by one in this precision; on a CPU, a packed one."""
     if precision == "bf16" and type(getattr(model, "lm_head", None)) is nn.Linear:
         model.lm_head = Vocabulary(model.lm_head, model.get_input_embeddings().weight)

@@ -23,24 +23,22 @@ NORMED = 8
 """Rows of logits whose normalizers are computed at once: so few fit into the processor's cache."""
 
 
-def generate(
-    backbone: Backbone, prefixes: Sequence[Prefix], rows: Sequence[Row], rule: DecodingRule
-) -> list[list[int]]:
+Texts = list[list[int]]
+"""Each row's tokens."""
+
+
+def generate(backbone: Backbone, prefixes: Sequence[Prefix], rows: Sequence[Row], rule: DecodingRule) -> Texts:
     """New tokens for each row, without the end token; rows may share prefixes and adapters."""
     search = _greedy if rule.beams == 1 else _beam_search
-    written: dict[int, list[int]] = {}
-    for group in _together(rows):
-        found = search(backbone, prefixes, [rows[i] for i in group], rule)
-        written |= dict(zip(group, found, strict=True))
-    return [_without_end(written[i], backbone.end_token) for i in range(len(rows))]
-
-
-def _together(rows: Sequence[Row]) -> list[list[int]]:
-    """The rows of each batch: all rows in one; of LoRA, whose changes are in the model, one batch an adapter."""
+    # All rows are one batch; of LoRA, whose changes are in the model, one batch an adapter.
     groups: dict[int, list[int]] = {}
     for i, row in enumerate(rows):
         groups.setdefault(id(row.adapter) if is_lora(row.adapter) else 0, []).append(i)
-    return list(groups.values())
+    written: dict[int, list[int]] = {}
+    for group in groups.values():
+        found = search(backbone, prefixes, [rows[i] for i in group], rule)
+        written |= dict(zip(group, found, strict=True))
+    return [_without_end(written[i], backbone.end_token) for i in range(len(rows))]
 
 
 def _without_end(tokens: list[int], end: int) -> list[int]:
@@ -78,9 +76,7 @@ def banned_tokens(history: Sequence[int], n: int) -> set[int]:
     return {history[i + n - 1] for i in range(len(history) - n + 1) if tuple(history[i : i + n - 1]) == start}
 
 
-def _greedy(
-    backbone: Backbone, prefixes: Sequence[Prefix], wanted: Sequence[Row], rule: DecodingRule
-) -> list[list[int]]:
+def _greedy(backbone: Backbone, prefixes: Sequence[Prefix], wanted: Sequence[Row], rule: DecodingRule) -> Texts:
     """Each row's tokens, the most probable at every step."""
     state, tokens = backbone.decoding(prefixes, wanted, rule.max_tokens)
     written: list[list[int]] = [[] for _ in wanted]
@@ -124,9 +120,7 @@ class _Hypotheses:
         return bool(self.scores[0] / length**penalty > self.finished[-1][0])
 
 
-def _beam_search(
-    backbone: Backbone, prefixes: Sequence[Prefix], wanted: Sequence[Row], rule: DecodingRule
-) -> list[list[int]]:
+def _beam_search(backbone: Backbone, prefixes: Sequence[Prefix], wanted: Sequence[Row], rule: DecodingRule) -> Texts:
     """Each row's best finished beam by log-probability / length^penalty."""
     beams = rule.beams
     state, tokens = backbone.decoding(prefixes, [row for row in wanted for _ in range(beams)], rule.max_tokens)

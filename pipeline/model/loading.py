@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import torch
-from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForSeq2SeqLM, AutoTokenizer
+from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForSeq2SeqLM, AutoTokenizer, PreTrainedConfig
 
 from pipeline.errors import QuorumError
 from pipeline.model.backbone import Backbone
@@ -15,7 +14,7 @@ from pipeline.model.precision import Precision
 from pipeline.model.seq2seq import Seq2SeqBackbone
 from pipeline.model.weights import reading_weights
 from pipeline.workspace.files import read_json
-from pipeline.workspace.layout import ABOUT_BACKBONE, WEIGHTS
+from pipeline.workspace.layout import ABOUT_BACKBONE
 
 
 def load_backbone(folder: Path, adapted_layers: int, device: torch.device, precision: Precision = "fp32") -> Backbone:
@@ -33,34 +32,18 @@ def load_backbone(folder: Path, adapted_layers: int, device: torch.device, preci
     depth = decoder_depth(model.config)
     if adapted_layers > depth:
         raise QuorumError(f"adapted_layers: {adapted_layers}, but {name} has {depth} decoder layers; lower it")
-    if causal:
-        return CausalBackbone(name, model, tokenizer, adapted_layers, precision)
-    return Seq2SeqBackbone(name, model, tokenizer, adapted_layers, precision)
+    family = CausalBackbone if causal else Seq2SeqBackbone
+    return family(name, model, tokenizer, adapted_layers, precision)
 
 
-def decoder_depth(config: Any) -> int:
+def decoder_depth(config: PreTrainedConfig) -> int:
     """The number of decoder layers of a model, of any family."""
     depth = getattr(config, "decoder_layers", None) or getattr(config, "num_decoder_layers", None)
     return int(depth or config.num_hidden_layers)
 
 
-def weights_bytes(folder: Path) -> int:
-    """Bytes of a folder's weights in fp32: the cost of sending the complete model once."""
-    return (folder / WEIGHTS).stat().st_size
-
-
-def backbone_digest(folder: Path) -> str:
-    """sha256 of a folder's weights, computed by the `backbone` stage."""
-    digest: str = read_json(folder / ABOUT_BACKBONE, remedy="run `dvc repro backbone`")["digest"]
-    return digest
-
-
 def choose_device(wanted: str) -> torch.device:
-    """`auto` -> a GPU where there is one.
-
-    Raises:
-        QuorumError: `cuda` is wanted, and there is no GPU.
-    """
+    """`auto` -> a GPU where there is one. Raises QuorumError if `cuda` is wanted, and there is no GPU."""
     if wanted == "cuda" and not torch.cuda.is_available():
         raise QuorumError("device: cuda, but no GPU can be used here; set device: auto or cpu")
     return torch.device("cuda" if wanted != "cpu" and torch.cuda.is_available() else "cpu")

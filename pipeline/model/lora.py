@@ -22,12 +22,12 @@ from pipeline.model.adapter import Adapter
 
 DOWN, UP = ".lora_A", ".lora_B"
 SCALE = 2.0
-PROJECTIONS = ("q_proj", "v_proj", "q", "v")
-"""The names of query and value projections in Llama, BART and LED, and in T5."""
+PROJECTIONS = ("q_proj", "v_proj", "q", "v", "query", "value", "q_lin", "v_lin")
+"""The names of query and value projections in Llama, BART and LED, in T5, in BERT and in DistilBERT."""
 
 
 def projections(layers: Sequence[nn.Module], indices: Iterable[int]) -> dict[str, tuple[int, int]]:
-    """`layers.<index>.<path>` -> (in, out) of every query and value projection in the given decoder layers."""
+    """`layers.<index>.<path>` -> (in, out) of every query and value projection in the given layers."""
     return {
         f"layers.{index}.{path}": (int(module.in_features), int(module.out_features))
         for index in indices
@@ -39,8 +39,7 @@ def projections(layers: Sequence[nn.Module], indices: Iterable[int]) -> dict[str
 def init_lora(shapes: Mapping[str, tuple[int, int]], rank: int, seed: int) -> Adapter:
     """A fresh adapter: A (rank, in) uniform in ±1/√in, as in PEFT, and B (out, rank) = 0.
 
-    Args:
-        shapes: (in, out) by name; see `projections`.
+    `shapes`: (in, out) by name; see `projections`.
     """
     generator = torch.Generator().manual_seed(seed)
     adapter: Adapter = {}
@@ -60,14 +59,13 @@ def is_lora(adapter: Mapping[str, Tensor]) -> bool:
 def lora(layers: Sequence[nn.Module], adapter: Mapping[str, Tensor], where: Tensor | None = None) -> Iterator[None]:
     """Put an adapter's low-rank changes into a model's decoder layers; an adapter of another kind changes nothing.
 
-    Args:
-        where: boolean (batch, length): the positions that are adapted; None adapts all.
+    `where`: boolean (batch, length): the positions that are adapted; None adapts all.
     """
     with ExitStack() as hooks:
         for name in [name.removesuffix(DOWN) for name in adapter if name.endswith(DOWN)]:
             _, index, path = name.split(".", 2)
             change = _change(adapter[name + DOWN], adapter[name + UP], where)
-            hooks.callback(layers[int(index)].get_submodule(path).register_forward_hook(change).remove)
+            hooks.enter_context(layers[int(index)].get_submodule(path).register_forward_hook(change))
         yield
 
 

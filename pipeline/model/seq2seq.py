@@ -8,11 +8,10 @@ layers above it and nothing else.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
 
 import torch
-from torch import Tensor
-from transformers import Cache, EncoderDecoderCache
+from torch import Tensor, nn
+from transformers import Cache, EncoderDecoderCache, PreTrainedConfig
 
 from pipeline.errors import QuorumError
 from pipeline.model.adapter import RowAdapters, adapting, attached
@@ -22,9 +21,6 @@ from pipeline.model.frozen_linear import DTYPES, logits_of
 from pipeline.model.lora import lora
 from pipeline.model.shared_source import MASK, GrowingLayer, RowsBySource, SourceLayer, folded_queries, select_rows
 from pipeline.workspace.record import Json
-
-if TYPE_CHECKING:
-    from transformers import PreTrainedConfig
 
 T5_SHAPED = ("t5", "longt5", "mt5")
 
@@ -48,7 +44,7 @@ class Seq2SeqBackbone(Backbone):
         self._bias: Tensor | None = bias if bias is not None and bool(bias.any()) else None
         self.decoder_start: tuple[int, ...] = (self._start,)
 
-    def _cross_attention(self) -> list[Any]:
+    def _cross_attention(self) -> list[nn.Module]:
         """The modules in which decoder layers read the source."""
         return [layer.layer[1].EncDecAttention if self._t5 else layer.encoder_attn for layer in self._layers]
 
@@ -68,8 +64,6 @@ class Seq2SeqBackbone(Backbone):
         separator = tokenizer.sep_token_id if tokenizer.sep_token_id is not None else tokenizer.eos_token_id
         start = [tokenizer.bos_token_id] if tokenizer.bos_token_id is not None and not self._t5 else []
         return [*start, *self._ids(query), separator], [self.end_token], " ", start
-
-    # -- frozen part --------------------------------------------------------------------------------------------------
 
     def _encoder_arguments(self, source: Tensor) -> dict[str, Tensor]:
         """LED attends globally from the query and the separator, as a query-focused summarizer should."""
@@ -100,20 +94,14 @@ class Seq2SeqBackbone(Backbone):
     def encode(self, rendered: Rendered, *, for_generation: bool) -> tuple[Prefix, Prefix]:
         caught: list[Tensor] = []
 
-        def catch(_module: Any, _inputs: Any, output: Any) -> None:
+        def catch(_module: nn.Module, _inputs: object, output: Tensor | tuple[Tensor, ...]) -> None:
             caught.append(output if isinstance(output, Tensor) else output[0])
 
-        handle = self._layers[self.adapted_layers[0]].register_forward_hook(catch)
-        try:
-            with self._products():
-                states, _ = self._teacher_forced(rendered)
-        finally:
-            handle.remove()
+        with self._layers[self.adapted_layers[0]].register_forward_hook(catch), self._products():
+            states, _ = self._teacher_forced(rendered)
         targets = torch.tensor(rendered.target, dtype=torch.long)
         source = states[0].to(DTYPES[self.precision]).cpu()
         return {"targets": targets, "hidden": caught[0][0].cpu(), "source": source}, {}
-
-    # -- adapted part -------------------------------------------------------------------------------------------------
 
     def target_hidden(self, prefixes: Sequence[Prefix], adapter: Mapping[str, Tensor]) -> Tensor:
         return in_groups_of_like_length(prefixes, lambda group: self._padded_hidden(group, adapter))
@@ -160,46 +148,36 @@ class Seq2SeqBackbone(Backbone):
         return int(2 * DTYPES[self.precision].itemsize * len(self._layers) * self.width * tokens)
 
     def decoding(self, prefixes: Sequence[Prefix], rows: Sequence[Row], new_tokens: int) -> tuple[Decoding, Tensor]:
-        source, seen = (part.to(self.device) for part in pad([prefix["source"] for prefix in prefixes]))
-        arrangement = RowsBySource([row.source for row in rows], len(prefixes), self.device)
-        adapters = RowAdapters([row.adapter for row in rows], post_norm=self.post_norm, device=self.device)
-        state = _Seq2SeqDecoding(self, adapters, arrangement, source, seen, new_tokens)
-        return state, torch.full((len(rows),), self._start, device=self.device)
+        first = torch.full((len(rows),), self._start, device=self.device)
+        return _Seq2SeqDecoding(self, prefixes, rows, new_tokens), first
 
 
 class _Seq2SeqDecoding:
     """Rows over the model's own decoder, adapters on by hooks; see `Decoding`."""
 
-    def __init__(
-        self,
-        backbone: Seq2SeqBackbone,
-        adapters: RowAdapters,
-        arrangement: RowsBySource,
-        source: Tensor,
-        seen: Tensor,
-        new_tokens: int,
-    ) -> None:
-        self._backbone, self._adapters, self._arrangement, self._source = backbone, adapters, arrangement, source
+    def __init__(self, backbone: Seq2SeqBackbone, prefixes: Sequence[Prefix], rows: Sequence[Row], new: int) -> None:
+        self._backbone, device = backbone, backbone.device
+        self._adapters = RowAdapters([row.adapter for row in rows], post_norm=backbone.post_norm, device=device)
+        self._arrangement = RowsBySource([row.source for row in rows], len(prefixes), device)
+        self._source, seen = (part.to(device) for part in pad([prefix["source"] for prefix in prefixes]))
         self._bias = _additive(seen[:, None, None], torch.float32)
-        self._grown = [GrowingLayer(new_tokens) for _ in backbone._layers]
+        self._grown = [GrowingLayer(new) for _ in backbone._layers]
         self._cache = EncoderDecoderCache(Cache(layers=self._grown), Cache(layers=[SourceLayer() for _ in self._grown]))
 
     @torch.no_grad()
     def step(self, tokens: Tensor) -> Tensor:
         backbone = self._backbone
         layers = backbone._layers
-        products = backbone._products()
-        folded = folded_queries(
-            backbone._cross_attention(), self._arrangement, self._bias, "mask" if backbone._t5 else MASK
-        )
-        with products, attached(layers, self._adapters), lora(layers, self._adapters.common), folded:
-            hidden = backbone._decoder(
+        attentions, mask = backbone._cross_attention(), "mask" if backbone._t5 else MASK
+        folded = folded_queries(attentions, self._arrangement, self._bias, mask)
+        with backbone._products(), attached(layers, self._adapters), lora(layers, self._adapters.common), folded:
+            output = backbone._decoder(
                 input_ids=tokens[:, None],
                 encoder_hidden_states=self._source,
                 past_key_values=self._cache,
                 use_cache=True,
-            ).last_hidden_state
-        return backbone.head(hidden[:, 0])
+            )
+        return backbone.head(output.last_hidden_state[:, 0])
 
     def select(self, rows: Tensor) -> None:
         select_rows(self._grown, rows)

@@ -17,7 +17,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -77,8 +76,7 @@ class RowsBySource:
 class GrowingLayer(DynamicLayer):  # type: ignore[misc]
     """One decoder layer's cache, (rows, heads, grown, d) each; transformers' cache layer interface.
 
-    Args:
-        room: the number of tokens by which a row can grow.
+    `room`: the number of tokens by which a row can grow.
     """
 
     def __init__(self, room: int) -> None:
@@ -93,7 +91,7 @@ class GrowingLayer(DynamicLayer):  # type: ignore[misc]
         self._show(0)
         self.is_initialized = True
 
-    def update(self, key_states: Tensor, value_states: Tensor, *_: Any, **__: Any) -> tuple[Tensor, Tensor]:
+    def update(self, key_states: Tensor, value_states: Tensor, *_: object, **__: object) -> tuple[Tensor, Tensor]:
         """Append states (rows, heads, new, d); the keys and values of all tokens so far."""
         if not self.is_initialized:
             self.lazy_initialization(key_states, value_states)
@@ -126,7 +124,7 @@ def select_rows(layers: Sequence[GrowingLayer], rows: Tensor) -> None:
 class SourceLayer(DynamicLayer):  # type: ignore[misc]
     """A source's keys and values in one layer, made contiguous once: every step's products read them so."""
 
-    def update(self, key_states: Tensor, value_states: Tensor, *_: Any, **__: Any) -> tuple[Tensor, Tensor]:
+    def update(self, key_states: Tensor, value_states: Tensor, *_: object, **__: object) -> tuple[Tensor, Tensor]:
         keys, values = super().update(key_states.contiguous(), value_states.contiguous())
         return keys, values
 
@@ -145,17 +143,17 @@ def folded_queries(
     """
     bias = bias.expand(-1, 1, arrangement.places, -1)
 
-    def fold(_module: Any, inputs: tuple[Any, ...], named: Json) -> tuple[tuple[Any, ...], Any]:
+    def fold(_module: nn.Module, inputs: tuple[Tensor, ...], named: Json) -> tuple[tuple[Tensor, ...], Json]:
         hidden = named["hidden_states"] if "hidden_states" in named else inputs[0]
         return inputs[1:], {**named, "hidden_states": arrangement.fold(hidden[:, 0]), mask: bias}
 
-    def unfold(_module: Any, _inputs: Any, output: tuple[Any, ...]) -> tuple[Any, ...]:
+    def unfold(_module: nn.Module, _inputs: object, output: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
         return arrangement.unfold(output[0])[:, None], *output[1:]
 
     with ExitStack() as hooks:
         for attention in attentions:
-            hooks.callback(attention.register_forward_pre_hook(fold, with_kwargs=True).remove)
-            hooks.callback(attention.register_forward_hook(unfold).remove)
+            hooks.enter_context(attention.register_forward_pre_hook(fold, with_kwargs=True))
+            hooks.enter_context(attention.register_forward_hook(unfold))
         yield
 
 
@@ -181,7 +179,7 @@ class SharedSource:
         grown: int = self._new[0].get_seq_length()
         return grown
 
-    def update(self, keys: Tensor, values: Tensor, layer: int, *_: Any, **__: Any) -> tuple[Tensor, Tensor]:
+    def update(self, keys: Tensor, values: Tensor, layer: int, *_: object, **__: object) -> tuple[Tensor, Tensor]:
         """Append a token's keys and values in a layer, (rows, key-value heads, 1, d); all that the rows have grown."""
         return self._new[layer].update(keys.to(self._keys.dtype), values.to(self._keys.dtype))
 

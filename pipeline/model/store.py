@@ -33,8 +33,7 @@ REMEDY = (
 def entry_key(backbone_digest: str, read_by: Json, rendered: Rendered) -> str:
     """The name of an entry: a hash of everything that its tensors depend on.
 
-    Args:
-        read_by: the code that encodes, the layers, the precision.
+    `read_by`: the code that encodes, the layers, the precision.
     """
     about = {"format": FORMAT, "backbone": backbone_digest, "read_by": dict(read_by)}
     return sha256_json(about | {"source": rendered.source, "target": rendered.target, "places": rendered.places})
@@ -55,33 +54,29 @@ class PrefixStore:
         self._cached: dict[str, Prefix] = {}
         self._verified: set[Path] = set()
 
-    def path(self, key: str) -> Path:
-        """The file of an entry."""
-        return entry_file(self.folder, key)
-
     def has(self, key: str) -> bool:
         """Whether an entry exists and has this key; a damaged one counts as missing, and is computed again."""
         try:
-            return _about(self.path(key)).get("key") == key
+            return _about(entry_file(self.folder, key)).get("key") == key
         except (SafetensorError, OSError, json.JSONDecodeError):
             return False
 
     def put(self, key: str, prefix: Prefix) -> None:
         """Save an example's entry."""
         about = canonical({"key": key, "checksum": _checksum(prefix)})
-        write_bytes(self.path(key), save({name: t.contiguous() for name, t in prefix.items()}, {"quorum": about}))
+        write_bytes(
+            entry_file(self.folder, key), save({name: t.contiguous() for name, t in prefix.items()}, {"quorum": about})
+        )
 
     def training(self, keys: Sequence[str]) -> list[Prefix]:
-        """What a loss needs of each example.
-
-        Raises:
-            QuorumError: an entry is missing, damaged, or of another key.
-        """
+        """What a loss needs of each example. Raises QuorumError if an entry is missing, damaged, or of another key."""
         return [self._cached.get(key) or self._load(key) for key in keys]
 
     def _load(self, key: str) -> Prefix:
         """Read an entry to the device, and cache it while there is room."""
-        prefix = {name: tensor.to(self._device) for name, tensor in self._read(self.path(key), key).items()}
+        prefix = {
+            name: tensor.to(self._device) for name, tensor in self._read(entry_file(self.folder, key), key).items()
+        }
         size = sum(tensor.nbytes for tensor in prefix.values())
         if size <= self._room:
             self._room -= size

@@ -16,6 +16,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
+Sources = Sequence[tuple[Tensor, Tensor]]
+"""The stored keys and values of each example in a layer, (key-value heads, source, d) each."""
+
 
 class StoredSource:
     """The stored keys and values of a batch's examples, and their numbers of targets.
@@ -51,14 +54,7 @@ class _Attention(torch.autograd.Function):
     """Queries (heads, Σ T, d), keys and values (key-value heads, Σ T, d) -> attention's output (Σ T, heads, d)."""
 
     @staticmethod
-    def forward(
-        ctx: Any,
-        query: Tensor,
-        key: Tensor,
-        value: Tensor,
-        sources: Sequence[tuple[Tensor, Tensor]],
-        targets: list[int],
-    ) -> Tensor:
+    def forward(ctx: Any, query: Tensor, key: Tensor, value: Tensor, sources: Sources, targets: list[int]) -> Tensor:
         heads = key.shape[0]
         parts, weights = [], []
         for (far_key, far_value), q, k, v in zip(sources, *_split(heads, targets, query, key, value), strict=True):

@@ -148,7 +148,7 @@ def _backbone(params: Params, name: str) -> None:
     backbone, writer = params.value_of(name, "backbone"), writes(load_task(TASKS[task]))
     known = PRESETS if writer else ENCODERS
     if backbone not in known:
-        raise ValueError(f"{where}.backbone: {backbone!r} cannot {task}; known: {', '.join(sorted(known))}")
+        raise ValueError(f"{where}.backbone: {backbone!r} is no backbone for {task}; known: {', '.join(sorted(known))}")
     of_encoders = {"frozen": params.value_of(name, "frozen"), "layers": run.layers}
     of_writers = {"adapted_layers": run.adapted_layers, "dropout": run.dropout}
     of_writers["adapted_positions"] = run.adapted_positions != "targets"

@@ -22,7 +22,7 @@ from pipeline.model.encoder import Encoder
 from pipeline.model.encoder_loading import load_encoder
 from pipeline.model.entry import Entry
 from pipeline.model.frozen_part import FrozenPart
-from pipeline.model.loading import backbone_digest, choose_device, load_backbone
+from pipeline.model.loading import choose_device, load_backbone
 from pipeline.model.lora import init_lora
 from pipeline.model.precision import resolve
 from pipeline.model.presets import ENCODERS
@@ -35,6 +35,8 @@ from pipeline.runs.training import POOLED, Advance
 from pipeline.tasks.encoded import EncoderWithHead
 from pipeline.tasks.task import load_task
 from pipeline.workspace import layout
+from pipeline.workspace.files import read_json
+from pipeline.workspace.record import Json
 
 CACHE_BYTES = 2_000_000_000
 """How much of the store a training above an encoder caches: opening the file of a text takes longer than reading."""
@@ -56,7 +58,8 @@ def model_of(reader: Reader) -> Backbone | Encoder:
 
 def digest_of(backbone: str) -> str:
     """The sha256 of a backbone's weights."""
-    return backbone_digest(layout.backbone(backbone))
+    about: Json = read_json(layout.backbone(backbone) / layout.ABOUT_BACKBONE, remedy="run `dvc repro backbone`")
+    return str(about["digest"])
 
 
 def reading(

@@ -103,13 +103,12 @@ class Answer:
 
     def score(self, examples: Sequence[Question], predictions: Sequence[Prediction], *, use_stemmer: bool) -> Scores:
         """F1 and exact match, x 100, each against the best of the right answers."""
-        return [
-            {
-                "f1": 100.0 * max(token_f1(made.text, answer) for answer, _ in example.answers),
-                "exact": 100.0 * max(normal(made.text) == normal(answer) for answer, _ in example.answers),
-            }
-            for example, made in zip(examples, predictions, strict=True)
-        ]
+        rows: Scores = []
+        for example, made in zip(examples, predictions, strict=True):
+            answers = [answer for answer, _ in example.answers]
+            exact = max(normal(made.text) == normal(answer) for answer in answers)
+            rows.append({"f1": 100.0 * max(token_f1(made.text, one) for one in answers), "exact": 100.0 * exact})
+        return rows
 
 
 def _question(encoder: Encoder, text: Question) -> list[int]:

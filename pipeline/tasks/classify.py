@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pipeline.corpora.labelled import Labelled
 from pipeline.tasks.task import Metric, Prediction, Scores
 
 if TYPE_CHECKING:
     from torch import Tensor
+    from transformers import PreTrainedTokenizerBase
 
     from pipeline.model.adapter import Adapter
     from pipeline.model.backbone import Limits, Prefix, Rendered
@@ -67,7 +68,7 @@ class Classify:
         return [{"accuracy": 100.0 * (e.label == p.text)} for e, p in zip(examples, predictions, strict=True)]
 
 
-def _cut(tokenizer: Any, text: str, tokens: int) -> list[int]:
+def _cut(tokenizer: PreTrainedTokenizerBase, text: str, tokens: int) -> list[int]:
     """The first `tokens` ids of a text, special ones included.
 
     A word has one id or more, as a rule, so that tokenizing the first `tokens` words is nearly always enough.

@@ -14,8 +14,7 @@ from pipeline.model.adapter import INITIAL_STD, Adapter
 def initial_linears(shapes: Mapping[str, tuple[int, int]], seed: int) -> Adapter:
     """W (out, in) ~ N(0, 0.02²) and b (out,) = 0 of each layer.
 
-    Args:
-        shapes: name -> (in, out), in the order of the draws.
+    `shapes`: name -> (in, out), in the order of the draws.
     """
     generator = torch.Generator().manual_seed(seed)
     adapter: Adapter = {}

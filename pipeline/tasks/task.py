@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
-from typing_extensions import TypeIs
+from typing_extensions import TypeIs, TypeVar
 
 from pipeline.model.decoding_rule import DecodingRule
 
@@ -66,35 +66,35 @@ LOSS = Metric("loss", "test loss", "nats a token", "less", 3, per="items")
 """The loss of the reference, which every task has."""
 
 
-class Task(Protocol):
-    """Functions without state. `Any` is the task's kind of example."""
+E = TypeVar("E", default=Any)
+"""A task's kind of example."""
+
+
+class Task(Protocol[E]):
+    """Functions without state."""
 
     @property
-    def kind(self) -> type[Any]:
+    def kind(self) -> type[E]:
         """The kind of record that the task reads; see `corpora.example`."""
 
     @property
     def metrics(self) -> Sequence[Metric]:
         """Metrics of predictions; runs are compared by the first."""
 
-    def classes(self, examples: Sequence[Any]) -> tuple[str, ...]:
+    def classes(self, examples: Sequence[E]) -> tuple[str, ...]:
         """The classes that occur in training examples, in the order of the logits; none for a task that writes."""
 
-    def render(self, model: Any, example: Any, classes: Sequence[str], limits: Limits) -> list[Rendered]:
+    def render(self, model: Any, example: E, classes: Sequence[str], limits: Limits) -> list[Rendered]:
         """An example as one window or, with a long context, several: what the model reads, and what it predicts.
 
         The loss is that of the first window; its target is empty where the example has none.
         """
 
-    def score(self, examples: Sequence[Any], predictions: Sequence[Prediction], *, use_stemmer: bool) -> Scores:
-        """Score each example's prediction.
-
-        Raises:
-            QuorumError: two libraries disagree about a score.
-        """
+    def score(self, examples: Sequence[E], predictions: Sequence[Prediction], *, use_stemmer: bool) -> Scores:
+        """Score each example's prediction. Raises QuorumError if two libraries disagree about a score."""
 
 
-class WriterTask(Task, Protocol):
+class WriterTask(Task[E], Protocol[E]):
     """A task whose predictions are texts, which a language model writes."""
 
     def predict(
@@ -103,7 +103,7 @@ class WriterTask(Task, Protocol):
         """A prediction for each row."""
 
 
-class EncoderTask(Task, Protocol):
+class EncoderTask(Task[E], Protocol[E]):
     """A task with classes, whose head trains above an encoder.
 
     Its outputs are logits, a row for each item, so that algorithms and objectives treat it like a language model.
@@ -122,7 +122,7 @@ class EncoderTask(Task, Protocol):
         """Logits in fp32 (items, classes), the items of all examples concatenated."""
 
     def decide(
-        self, encoder: Encoder, example: Any, windows: list[Rendered], logits: list[Tensor], classes: Sequence[str]
+        self, encoder: Encoder, example: E, windows: list[Rendered], logits: list[Tensor], classes: Sequence[str]
     ) -> str:
         """The prediction of an example from the logits of its windows, each (items, classes)."""
 

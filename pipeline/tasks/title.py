@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pipeline.corpora.conversation import Conversation, Turn
 from pipeline.corpora.labelled import Titled
@@ -27,7 +27,7 @@ BETA = 1.2
 class Title(Writer):
     """See `WriterTask`. A title is written like a summary."""
 
-    kind: type[Any] = Titled
+    kind = Titled
     metrics = (
         Metric("rougeL", "R-L", "ROUGE F1 x 100", "more", 2),
         Metric("rouge1", "R-1", "ROUGE F1 x 100", "more", 2),

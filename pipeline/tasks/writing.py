@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pipeline.model.decoding_rule import DecodingRule
 from pipeline.tasks.task import Prediction
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 class Writer:
     """See `WriterTask`."""
 
-    def classes(self, examples: Sequence[Any]) -> tuple[str, ...]:
+    def classes(self, examples: Sequence[object]) -> tuple[str, ...]:
         """None: the vocabulary is the model's."""
         return ()
 

@@ -21,7 +21,7 @@ from pipeline.federated.state import Private
 from pipeline.federation import site_commands
 from pipeline.federation.flower.commands import app_digest
 from pipeline.federation.loopback import ORGANISATIONS as DOMAINS
-from pipeline.federation.loopback import exchange_keys, shared_params
+from pipeline.federation.loopback import SHARED, exchange_keys
 from pipeline.federation.node import open_node
 from pipeline.federation.site import SITE, NodeSite, read_site
 from pipeline.model.adapter import Adapter
@@ -120,8 +120,9 @@ def _write_folder(folder: Path, organisations: Sequence[str]) -> None:
     """params.yaml, and the meetings of some organisations."""
     folder.mkdir(parents=True)
     small = {"rounds": ROUNDS, "source_tokens": 300, "target_tokens": 60, "max_tokens": 8, "device": "cpu"}
+    small |= {"backbones": ["tiny-llama"], "backbone": "tiny-llama"}
     runs = {name: {**own, "setting": "organisations"} for name, own in RUNS.items()}
-    params = shared_params("tiny-llama") | small | {"runs": runs, "sections": {}}
+    params = yaml.safe_load(SHARED.read_text()) | small | {"runs": runs, "sections": {}}
     (folder / "params.yaml").write_text(yaml.safe_dump(params), encoding="utf-8")
     for name in organisations:
         write_meetings(folder / "data/own" / name, DOMAINS[name], MEETINGS)

@@ -5,9 +5,7 @@ from __future__ import annotations
 import datetime
 import os
 import signal
-import socket
 import ssl
-import threading
 from contextlib import suppress
 from pathlib import Path
 
@@ -19,7 +17,7 @@ from pipeline.errors import QuorumError
 from pipeline.federation import certificates, site_commands
 from pipeline.federation.certificates import AUTHORITY, AUTHORITY_KEY, SERVER, SERVER_KEY
 from pipeline.federation.processes import Program, Supervisor
-from pipeline.federation.site import KEYS, STATE, NodeSite, ServerSite, in_words, read_site, socket_path
+from pipeline.federation.site import KEYS, STATE, NodeSite, ServerSite, read_site, socket_path
 from pipeline.workspace.files import write_text
 
 NODE = "{kind: node, run: fedselectkd, seed: 1, host: h, port: 1, inner_port: 2, organisation: Hospital}"
@@ -69,17 +67,6 @@ def test_a_socket_whose_path_is_too_long_is_refused(here: Path, monkeypatch: pyt
         socket_path("worker")
 
 
-@pytest.mark.parametrize(
-    ("scores", "line"),
-    [
-        ({"rouge1": 0.215, "test_loss": 3.1, "examples": 6}, "rouge1 0.2150, test_loss 3.1000, 6 examples"),
-        ({}, "nothing"),
-    ],
-)
-def test_a_nodes_scores_are_printed_as_a_line(scores: dict[str, float], line: str) -> None:
-    assert in_words(scores) == line
-
-
 # -- certificates and keys ---------------------------------------------------------------------------------------------
 
 
@@ -89,27 +76,14 @@ def tls_version(authority: Path, name: str) -> str:
     Raises:
         SSLCertVerificationError: the client does not trust the server.
     """
-    server = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    server, client = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH), ssl.create_default_context(cafile=authority)
     server.load_cert_chain(SERVER, SERVER_KEY)
-    client = ssl.create_default_context(cafile=str(authority))
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-
-        def accept() -> None:
-            plain, _ = listener.accept()
-            with suppress(ssl.SSLError, OSError), server.wrap_socket(plain, server_side=True) as connection:
-                connection.recv(1)
-
-        thread = threading.Thread(target=accept)
-        thread.start()
-        try:
-            with (
-                socket.create_connection(listener.getsockname()) as plain,
-                client.wrap_socket(plain, server_hostname=name) as connection,
-            ):
-                connection.send(b"x")
-                return str(connection.version())
-        finally:
-            thread.join()
+    there, back = ssl.MemoryBIO(), ssl.MemoryBIO()
+    ends = client.wrap_bio(back, there, server_hostname=name), server.wrap_bio(there, back, server_side=True)
+    for end in 2 * ends:
+        with suppress(ssl.SSLWantReadError):
+            end.do_handshake()
+    return str(ends[0].version())
 
 
 def test_who_trusts_the_authority_trusts_the_server_by_its_names(here: Path) -> None:
@@ -129,18 +103,14 @@ def test_who_trusts_the_authority_trusts_the_server_by_its_names(here: Path) -> 
             tls_version(trusted, name)
 
 
-@pytest.mark.parametrize("days", [90, 1, 0])
-def test_a_new_certificate_is_valid_for_all_its_days(days: int) -> None:
+def test_a_new_certificate_is_valid_for_all_its_days(capsys: pytest.CaptureFixture[str]) -> None:
     """Not for one less, since a moment has passed. With 0 days it has expired."""
-    certificates.make_authority()
-    certificates.make_server_certificate("127.0.0.1", days=days)
-    assert certificates.days_left() == days
-
-
-def test_certificates_says_for_how_many_days(capsys: pytest.CaptureFixture[str]) -> None:
     site_of(SERVED)
     site_commands.certificates()
     assert "server.crt is valid for 90 days" in capsys.readouterr().err
+    for days in (1, 0):
+        certificates.make_server_certificate("127.0.0.1", days=days)
+        assert certificates.days_left() == days
 
 
 def test_the_authority_signs_servers_alone_for_ten_years() -> None:
@@ -148,6 +118,11 @@ def test_the_authority_signs_servers_alone_for_ten_years() -> None:
     found = x509.load_pem_x509_certificate(AUTHORITY.read_bytes())
     assert found.extensions.get_extension_for_class(x509.BasicConstraints).value == x509.BasicConstraints(True, 0)
     assert found.not_valid_after_utc > datetime.datetime.now(datetime.UTC) + datetime.timedelta(days=3649)
+
+
+def test_a_program_that_is_missing_is_one_line(here: Path) -> None:
+    with Supervisor(here) as supervisor, pytest.raises(QuorumError, match="nowhere: could not be started"):
+        supervisor.start(Program("one", ["nowhere"]))
 
 
 def test_keys_are_for_their_owner_alone_and_are_made_once() -> None:
@@ -169,11 +144,6 @@ def test_a_certificate_without_an_authority_is_refused() -> None:
 
 
 # -- a site's own process ----------------------------------------------------------------------------------------------
-
-
-def test_a_program_that_is_missing_is_one_line(here: Path) -> None:
-    with Supervisor(here) as supervisor, pytest.raises(QuorumError, match="nowhere: could not be started"):
-        supervisor.start(Program("one", ["nowhere"]))
 
 
 @pytest.mark.parametrize("name", ["site", "superlink"])

@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import multiprocessing
 import os
-from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
-from relays import Relay
+from relays import scores_sent, trained_over
 
 from pipeline.errors import QuorumError
-from pipeline.federation import tracking
 from pipeline.federation.data import agreed_classes, obtain_backbone
 from pipeline.federation.node import open_node
-from pipeline.federation.server import train_over
 from pipeline.federation.site import STATE, NodeSite, ServerSite, socket_path
-from pipeline.federation.sockets import SocketLink, serve
+from pipeline.federation.sockets import serve
 from pipeline.plan.checks import read_params
 from pipeline.stages import plan
 from pipeline.workspace import layout
@@ -29,31 +26,25 @@ LABELS = {"Acme": ("billing", "delivery"), "Brown": ("delivery", "returns")}
 """Organisation -> the labels of its texts. Neither has those of both."""
 COMMON: dict[str, Any] = {"run": "fedavg", "seed": 1, "host": "127.0.0.1", "port": 1, "inner_port": 2}
 ACME = NodeSite(kind="node", organisation="Acme", scores="means", **COMMON)
-PARAMS: dict[str, Any] = {
-    "page": "tasks",
-    "scale": "small",
-    "seeds": [1, 2],
-    "device": "cpu",
-    "precision": "fp32",
-    "sources": ["tickets"],
-    "backbones": ["tiny-bert"],
-    "backbone": "tiny-bert",
-    "own": {name: {"file": f"data/own/{name}.csv"} for name in LABELS},
-    "data": {
-        "tickets": {
-            "task": "classify",
-            "source": "tickets",
-            "file": "data/own/tickets.csv",
-            "classes": ["billing", "delivery", "returns"],
-        }
-    },
-    "source_tokens": 32,
-    "rounds": 2,
-    "batch_size": 4,
-    "learning_rate": 0.01,
-    "settings": {"organisations": {"data": "tickets", "kind": "natural"}},
-    "runs": {"fedavg": {"setting": "organisations", "method": "AdaFedAvg"}},
-}
+PARAMS: dict[str, Any] = yaml.safe_load("""
+page: tasks
+scale: small
+seeds: [1, 2]
+device: cpu
+precision: fp32
+sources: [tickets]
+backbones: [tiny-bert]
+backbone: tiny-bert
+own: {Acme: {file: data/own/Acme.csv}, Brown: {file: data/own/Brown.csv}}
+data:
+  tickets: {task: classify, source: tickets, file: data/own/tickets.csv, classes: [billing, delivery, returns]}
+source_tokens: 32
+rounds: 2
+batch_size: 4
+learning_rate: 0.01
+settings: {organisations: {data: tickets, kind: natural}}
+runs: {fedavg: {setting: organisations, method: AdaFedAvg}}
+""")
 
 
 def write_site(folder: Path, name: str = "", **changed: Any) -> Path:
@@ -75,9 +66,7 @@ def serve_node(folder: Path, name: str, ready: Any) -> None:
 def test_a_classifier_is_trained_over_organisations_that_report_means(
     short: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    sent: dict[str, Any] = {}
-    monkeypatch.setattr(tracking, "logged", lambda *_: nullcontext(lambda rows: None))
-    monkeypatch.setattr(tracking, "finish", lambda run_id, job, scores: sent.update(scores))
+    sent = scores_sent(monkeypatch)
     context = multiprocessing.get_context("fork")
     ready = {name: context.Event() for name in LABELS}
     nodes = [
@@ -90,12 +79,10 @@ def test_a_classifier_is_trained_over_organisations_that_report_means(
     plan.run()
     obtain_backbone("fedavg/1")
     assert all(one.wait(60) for one in ready.values())
-    relay = Relay(socket_path("training"), {name: short / name / STATE / "worker.sock" for name in LABELS})
-    link = SocketLink(socket_path("training"), relay.start)
+    workers = {name: short / name / STATE / "worker.sock" for name in LABELS}
     try:
-        train_over(link, ServerSite(kind="server", organisations=list(LABELS), **COMMON))
+        trained_over(ServerSite(kind="server", organisations=list(LABELS), **COMMON), workers)
     finally:
-        link.close()
         for node in nodes:
             node.kill()
             node.join()

@@ -71,21 +71,6 @@ def test_greedy_decoding_writes_what_the_uncached_model_would(
         assert best[free : len(tokens)] == tokens[free:]
 
 
-def test_beams_find_summaries_as_probable_as_greedy_ones() -> None:
-    """The mean log-probability a token is at least greedy's, in these cases."""
-    backbone, adapter = make_backbone("llama"), noisy_adapter(make_backbone("llama"))
-    for rendered, prefix in zip(render_all(backbone), prefixes_of(backbone, for_generation=True), strict=True):
-        beams, greedy = (generate(backbone, [prefix], [Row(0, adapter)], RULES[one])[0] for one in ("beams", "greedy"))
-        scores = [_mean_log_probability(backbone, rendered, tokens, adapter) for tokens in (beams, greedy)]
-        assert scores[0] >= scores[1] - 1e-4
-
-
-def _mean_log_probability(backbone: Backbone, rendered: Rendered, tokens: list[int], adapter: Adapter) -> float:
-    written = Rendered(rendered.source, (*tokens, backbone.end_token), 0, 0)
-    scores = backbone.head(backbone.reference_hidden([written], adapter)).log_softmax(-1)
-    return scores[range(len(tokens)), tokens].mean().item()
-
-
 @pytest.mark.parametrize("rule", [RULES["greedy"], RULES["beams"]], ids=["greedy", "beams"])
 def test_a_row_depends_on_its_own_prefix_and_adapter_alone(backbone: Backbone, rule: DecodingRule) -> None:
     """Rows that end at different steps, some of one prefix and some of one adapter, together and each alone."""

@@ -17,7 +17,6 @@ from conftest import (
     prefixes_of,
     render_all,
 )
-from made_results import LEARNER
 from torch import nn
 
 from pipeline.errors import QuorumError
@@ -26,11 +25,7 @@ from pipeline.model.backbone import Row
 from pipeline.model.decoding_rule import DecodingRule
 from pipeline.model.frozen_linear import PackedLinear, Vocabulary
 from pipeline.model.generation import generate
-from pipeline.model.obtain import obtain
 from pipeline.model.precision import Precision, multiplies_bf16, resolve, threads_of
-from pipeline.plan.learner import Learner
-from pipeline.runs.learners import model_of
-from pipeline.workspace import layout
 
 
 @pytest.mark.parametrize("flags", ["avx512_bf16", "amx_bf16"])
@@ -39,6 +34,12 @@ def test_a_processor_says_what_it_multiplies(tmp_path: Path, monkeypatch: pytest
     assert multiplies_bf16("auto")
     assert resolve("auto", "cpu") == resolve("bf16", "cpu") == "bf16"
     assert resolve("fp32", "cpu") == "fp32"
+
+
+def test_bf16_is_refused_where_nothing_multiplies_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    a_processor_with("avx2", tmp_path, monkeypatch)
+    with pytest.raises(QuorumError, match="set precision: auto or fp32"):
+        resolve("bf16", "cpu")
 
 
 @pytest.mark.parametrize(("flags", "gpu", "expected"), [("avx2", True, "bf16"), ("avx512_bf16", False, "fp32")])
@@ -53,32 +54,6 @@ def test_a_gpu_decides_where_there_is_one(
     monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda including_emulation: gpu and not including_emulation)
     assert resolve("auto", "auto") == resolve("auto", "cuda") == expected
     assert resolve("auto", "cpu") == ("fp32" if gpu else "bf16")
-
-
-@pytest.fixture
-def learner(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Learner:
-    """A learner whose backbone is in the current folder."""
-    monkeypatch.chdir(tmp_path)
-    obtain("tiny-llama", layout.backbone("tiny-llama"), tmp_path)
-    return LEARNER
-
-
-def test_a_learner_of_another_machine_is_refused_in_one_line(
-    learner: Learner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    a_processor_with("avx2", tmp_path, monkeypatch)
-    with pytest.raises(QuorumError, match="set precision: auto or fp32"):
-        model_of(learner.model_copy(update={"precision": "bf16"}))
-    assert model_of(learner).precision == "fp32"
-
-
-def test_a_process_computes_with_its_learners_threads(learner: Learner) -> None:
-    before = torch.get_num_threads()
-    try:
-        model_of(learner.model_copy(update={"threads": 3}))
-        assert torch.get_num_threads() == 3
-    finally:
-        torch.set_num_threads(before)
 
 
 def test_threads_are_given_or_the_environments_or_one_a_core(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -130,17 +105,6 @@ def test_the_largest_logits_are_not_rounded(words: int) -> None:
 
 
 @needs_bf16
-def test_attention_goes_back_where_softmax_comes_in_fp32(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As autocast has it on a GPU: the weights saved for the backward pass still have the type of the products."""
-    plain = torch.Tensor.softmax
-    monkeypatch.setattr(torch.Tensor, "softmax", lambda self, dim: plain(self.float(), dim))
-    backbone = make_backbone("llama", precision="bf16")
-    loss, gradients = loss_and_gradients(backbone, noisy_adapter(backbone))
-    assert loss > 0
-    assert all(bool(gradient.isfinite().all()) for gradient in gradients.values())
-
-
-@needs_bf16
 @pytest.mark.parametrize("family", ["llama", "bart"])
 def test_a_short_target_sees_nothing_of_what_comes(family: str) -> None:
     """Four tokens: two targets that begin alike have the same hidden states where they do."""
@@ -160,6 +124,8 @@ def test_losses_gradients_and_stored_prefixes(family: str) -> None:
     exact, of_exact = loss_and_gradients(fp32, adapter)
     rounded, of_rounded = loss_and_gradients(bf16, adapter)
     assert rounded == pytest.approx(exact, rel=0.02)
+    if family in ("llama", "bart"):  # the store against a full pass: other orders of summation, each rounded
+        assert rounded == pytest.approx(loss_and_gradients(bf16, adapter, cached=False)[0], rel=2e-3)
     within = 1.0 if family == "longt5" else 0.2  # with random weights T5's unscaled attention is all or nothing
     for name, gradient in of_exact.items():
         assert float((of_rounded[name] - gradient).norm()) < within * float(gradient.norm())
@@ -169,15 +135,6 @@ def test_losses_gradients_and_stored_prefixes(family: str) -> None:
     assert large
     assert all(2 * halved[name].nbytes == stored[name].nbytes for name in large)
     assert halved["hidden"].dtype == torch.float32, "the residual stream"
-
-
-@needs_bf16
-@pytest.mark.parametrize("family", ["llama", "bart"])
-def test_the_store_agrees_with_the_whole_model(family: str) -> None:
-    """Cached and uncached in bf16: other orders of summation, each rounded."""
-    backbone = make_backbone(family, precision="bf16")
-    losses = [loss_and_gradients(backbone, noisy_adapter(backbone), cached=cached)[0] for cached in (True, False)]
-    assert losses[0] == pytest.approx(losses[1], rel=2e-3)
 
 
 @needs_bf16

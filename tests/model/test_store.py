@@ -11,6 +11,7 @@ from conftest import make_backbone, make_example
 
 from pipeline.errors import QuorumError
 from pipeline.model.backbone import Limits
+from pipeline.model.entry import entry_file
 from pipeline.model.store import PrefixStore, entry_key
 
 PREFIX = {"targets": torch.tensor([1, 2]), "hidden": torch.tensor([[1.0, 2.0]])}
@@ -48,14 +49,15 @@ def test_a_missing_entry_is_one_line(store: PrefixStore) -> None:
 def test_a_damaged_entry_is_refused_and_counts_as_missing(
     store: PrefixStore, damage: Callable[[bytes], bytes], message: str
 ) -> None:
-    store.path("ab").write_bytes(damage(store.path("ab").read_bytes()))
+    file = entry_file(store.folder, "ab")
+    file.write_bytes(damage(file.read_bytes()))
     with pytest.raises(QuorumError, match=message):
         store.training(["ab"])
     assert not store.has("ab"), "else encoding would not compute it again"
 
 
 def test_an_entry_of_another_order_is_refused(store: PrefixStore) -> None:
-    store.path("ab").rename(store.path("ab").with_name("abc.safetensors"))
+    entry_file(store.folder, "ab").rename(entry_file(store.folder, "abc"))
     with pytest.raises(QuorumError, match="belongs to another order"):
         store.training(["abc"])
 

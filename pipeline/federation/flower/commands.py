@@ -9,9 +9,10 @@ import sqlite3
 import subprocess
 from contextlib import closing
 from pathlib import Path
+from string import Template
 
 from pipeline.errors import QuorumError
-from pipeline.federation.certificates import AUTHORITY, SERVER, SERVER_KEY
+from pipeline.federation.certificates import AUTHORITY, SERVER, SERVER_KEY, write_private
 from pipeline.federation.processes import Program
 from pipeline.federation.site import ALLOWED, KEYS, STATE, NodeSite, ServerSite, socket_path
 from pipeline.workspace.files import write_text
@@ -19,59 +20,13 @@ from pipeline.workspace.files import write_text
 HERE = Path(__file__).parent
 APP = HERE / "app"
 CONNECTION = "quorum"
-QUIET = {
-    "FLWR_TELEMETRY_ENABLED": "0",
-    "FLWR_DISABLE_UPDATE_CHECK": "1",
-    "OMP_NUM_THREADS": "1",
-}
+QUIET = {"FLWR_TELEMETRY_ENABLED": "0", "FLWR_DISABLE_UPDATE_CHECK": "1", "OMP_NUM_THREADS": "1"}
 POLLS = "FLWR_SUPEREXEC_TASK_POLL_INTERVAL"
 """Seconds between an executor's polls. The server's starts a relay in hours, a node's one for every message."""
 
-NGINX = """\
-# Written by `federation server`: the one public port. It forwards the nodes' requests and answers 404 to all others.
-daemon off;
-worker_processes 1;
-pid {state}/nginx.pid;
-error_log stderr warn;
-events {{ worker_connections 512; }}
-http {{
-    access_log off;
-    server_tokens off;
-    client_body_temp_path {state}/nginx-body; proxy_temp_path {state}/nginx-proxy;
-    fastcgi_temp_path {state}/nginx-f; uwsgi_temp_path {state}/nginx-u; scgi_temp_path {state}/nginx-s;
-    upstream superlink {{ server 127.0.0.1:{inner_port}; keepalive 32; }}
-    server {{
-        listen {listen}:{port} ssl;
-        ssl_certificate {certificate};
-        ssl_certificate_key {key};
-        ssl_protocols TLSv1.2 TLSv1.3;
-        location / {{ return 404; }}
-        location ^~ /v1/fleet/ {{
-            limit_except POST {{ deny all; }}
-            client_max_body_size 16m;
-            proxy_request_buffering off;
-            proxy_buffering off;
-            proxy_http_version 1.1;
-            proxy_set_header Connection "";
-            proxy_set_header Host 127.0.0.1;
-            proxy_read_timeout 60s;
-            proxy_next_upstream off;
-            proxy_ssl_trusted_certificate {authority};
-            proxy_ssl_verify on;
-            proxy_ssl_name localhost;
-            proxy_pass https://superlink;
-        }}
-    }}
-}}
-"""
-
 
 def flower(program: str) -> str:
-    """The path of one of Flower's programs.
-
-    Raises:
-        QuorumError: Flower's environment is not set up.
-    """
+    """The path of one of Flower's programs. Raises QuorumError if Flower's environment is not set up."""
     folder = Path(os.environ.get("QUORUM_FLOWER") or Path(__file__).parents[3] / ".venv-flower")
     path = folder / "bin" / program
     if not path.is_file():
@@ -88,16 +43,11 @@ def server_programs(site: ServerSite) -> list[Program]:
     state, inner = STATE.resolve(), f"127.0.0.1:{site.inner_port}"
     _create_database(state / "superlink.db")
     secret = _secret("server")
-    nginx = NGINX.format(
-        state=state,
-        inner_port=site.inner_port,
-        listen="127.0.0.1" if site.host == "127.0.0.1" else "0.0.0.0",
-        port=site.port,
-        certificate=SERVER.resolve(),
-        key=SERVER_KEY.resolve(),
-        authority=AUTHORITY.resolve(),
-    )
-    write_text(state / "nginx.conf", nginx)
+    listen = "127.0.0.1" if site.host == "127.0.0.1" else "0.0.0.0"
+    files = {"certificate": SERVER.resolve(), "key": SERVER_KEY.resolve(), "authority": AUTHORITY.resolve()}
+    proxy = Template((HERE / "nginx.conf.template").read_text(encoding="utf-8"))
+    ports = {"listen": listen, "port": site.port, "inner_port": site.inner_port}
+    write_text(state / "nginx.conf", proxy.substitute(files | ports, state=state))
     tls = ["--ssl-ca-certfile", str(AUTHORITY), "--ssl-certfile", str(SERVER), "--ssl-keyfile", str(SERVER_KEY)]
     superlink = [
         *(flower("flower-superlink"), "--host", "127.0.0.1", "--port", str(site.inner_port), *tls),
@@ -146,21 +96,16 @@ def register(site: ServerSite) -> None:
         key = KEYS / f"{name}.pub"
         if not key.is_file():
             raise QuorumError(f"{key}: is missing; ask {name} for the file that `federation certificates` made there")
-        done = _flwr("supernode", "register", str(key), CONNECTION, "--name", name, "--format", "json")
-        if '"success": true' not in done and "already" not in done:
-            raise QuorumError(f"{key}: Flower did not take it ({' '.join(done.split())[-200:]}); is it an ECDSA key?")
+        _, printed = _run("flwr", "supernode", "register", str(key), CONNECTION, "--name", name, "--format", "json")
+        if '"success": true' not in printed and "already" not in printed:
+            raise QuorumError(f"{key}: Flower did not take it ({printed[-200:]}); is it an ECDSA key?")
 
 
 def submit(socket: Path) -> None:
-    """Start the relay at the server, which connects to this socket.
-
-    Raises:
-        QuorumError: the SuperLink refuses it.
-    """
-    config = f'socket="{socket}"'
-    done = _flwr("run", str(APP), CONNECTION, "--format", "json", "--run-config", config)
-    if '"success": true' not in done:
-        raise QuorumError(f"federation: Flower did not start the relay ({' '.join(done.split())[-200:]})")
+    """Start the relay at the server, which connects to this socket. Raises QuorumError if the SuperLink refuses it."""
+    _, printed = _run("flwr", "run", str(APP), CONNECTION, "--format", "json", "--run-config", f'socket="{socket}"')
+    if '"success": true' not in printed:
+        raise QuorumError(f"federation: Flower did not start the relay ({printed[-200:]})")
 
 
 def app_digest() -> str:
@@ -173,12 +118,9 @@ def app_digest() -> str:
         "import hashlib, sys; from pathlib import Path; from flwr.cli.build import build_fab_from_disk; "
         "print(hashlib.sha256(build_fab_from_disk(Path(sys.argv[1]))).hexdigest())"
     )
-    environment = {**os.environ, **_environment("cli")}
-    done = subprocess.run(
-        [flower("python"), "-c", code, str(APP)], capture_output=True, text=True, env=environment, check=False
-    )
+    done, printed = _run("python", "-c", code, str(APP))
     if done.returncode:
-        raise QuorumError(f"{APP}: Flower cannot pack it ({done.stderr.strip()[-200:]})")
+        raise QuorumError(f"{APP}: Flower cannot pack it ({printed[-200:]})")
     return done.stdout.split()[-1]
 
 
@@ -194,20 +136,19 @@ def _create_database(path: Path) -> None:
 
 def _connect(site: ServerSite) -> None:
     """Write the SuperLink's address for Flower's command line."""
-    home = Path(_environment("cli")["FLWR_HOME"])
     lines = [
         *("[superlink]", f'default = "{CONNECTION}"', f"[superlink.{CONNECTION}]"),
-        f"address = {json.dumps(f'127.0.0.1:{site.inner_port}')}",
+        f'address = "127.0.0.1:{site.inner_port}"',
         f"root-certificates = {json.dumps(str(AUTHORITY.resolve()))}",
     ]
-    write_text(home / "config.toml", "\n".join(lines) + "\n")
+    write_text(Path(_environment("cli")["FLWR_HOME"]) / "config.toml", "\n".join(lines) + "\n")
 
 
-def _flwr(*arguments: str) -> str:
-    """Run Flower's command line; all that it prints."""
-    environment = {**os.environ, **_environment("cli")}
-    done = subprocess.run([flower("flwr"), *arguments], capture_output=True, text=True, env=environment, check=False)
-    return done.stdout + done.stderr
+def _run(program: str, *arguments: str) -> tuple[subprocess.CompletedProcess[str], str]:
+    """Run one of Flower's programs to its end; also all that it printed, as one line."""
+    command, environment = [flower(program), *arguments], os.environ | _environment("cli")
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+    return done, " ".join((done.stdout + done.stderr).split())
 
 
 def _environment(program: str) -> dict[str, str]:
@@ -222,8 +163,5 @@ def _secret(name: str) -> Path:
     """The file with the secret that a SuperLink or SuperNode shares with its executor; written once."""
     path = STATE / f"{name}.secret"
     if not path.is_file():
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with os.fdopen(handle, "w") as stream:
-            stream.write(secrets.token_hex(32) + "\n")
+        write_private(path, f"{secrets.token_hex(32)}\n".encode())
     return path

@@ -14,7 +14,6 @@ import sys
 import traceback
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 from flwr.app import Error
 from flwr.clientapp.client_app import LoadClientAppError
@@ -22,18 +21,14 @@ from flwr.supercore.cli import flower_superexec
 from flwr.supercore.constant import TaskType
 from flwr.supercore.exit import exit_handler
 from flwr.supercore.superexec import run_superexec
-from flwr.supercore.superexec.executor import LaunchResult
+from flwr.supercore.superexec.executor import ExecutionSpec, LaunchResult
 from flwr.supernode.runtime import run_clientapp
 
 unpack = run_clientapp.install_from_fab
 
 
-def unpack_if_allowed(fab: bytes, *arguments: Any, **named: Any) -> Any:
-    """Flower's `install_from_fab`, for allowed apps.
-
-    Raises:
-        LoadClientAppError: the app is not allowed.
-    """
+def unpack_if_allowed(fab: bytes, *arguments: object, **named: object) -> object:
+    """Flower's `install_from_fab`, for allowed apps. Raises LoadClientAppError if the app is not allowed."""
     found = hashlib.sha256(fab).hexdigest()
     lines = Path(os.environ["QUORUM_ALLOWED_APPS"]).read_text(encoding="utf-8").split()
     if found not in lines:
@@ -49,14 +44,14 @@ run_clientapp.Error = lambda code, reason: Error(code, "see the node's own log")
 class Forking:
     """Flower's Executor, which forks this process for each ClientApp."""
 
-    def get_eligible_capacity(self, supported: Any, **_: Any) -> Any:
+    def get_eligible_capacity(self, supported: set[str], **_: object) -> tuple[set[str], set[str]]:
         """ClientApps only."""
         return supported & {TaskType.CLIENT_APP}, set()
 
-    def wait_for_capacity(self, *_: Any, **__: Any) -> None:
+    def wait_for_capacity(self, *_: object, **__: object) -> None:
         """Return at once: capacity is unlimited."""
 
-    def launch(self, spec: Any) -> Any:
+    def launch(self, spec: ExecutionSpec) -> LaunchResult:
         """Run a ClientApp in a fork."""
         if os.fork() == 0:
             os._exit(_run(spec))
@@ -72,7 +67,7 @@ class Forking:
         """Do nothing: there is nothing to release."""
 
 
-def _run(spec: Any) -> int:
+def _run(spec: ExecutionSpec) -> int:
     """Handle one message, in the fork; the exit status."""
     exit_handler.registered_exit_handlers.clear()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGQUIT):

@@ -10,9 +10,10 @@ import socket
 import struct
 import time
 from collections.abc import Sequence
+from typing import Any
 
-from pipeline.workspace.record import Json
-
+Header = dict[str, Any]
+Buffers = Sequence[bytes | bytearray]
 LENGTH = struct.Struct("!I")
 LARGEST_HEADER = 1 << 20
 """Bytes; a longer header is refused."""
@@ -20,7 +21,7 @@ HANG_UPS = 3
 """How often a worker may close a connection without an answer before `exchange` gives up."""
 
 
-def write_frame(connection: socket.socket, header: Json, buffers: Sequence[bytes | bytearray] = ()) -> None:
+def write_frame(connection: socket.socket, header: Header, buffers: Buffers = ()) -> None:
     """Send a header and its buffers."""
     text = json.dumps({**header, "sizes": [len(buffer) for buffer in buffers]}).encode()
     connection.sendall(LENGTH.pack(len(text)) + text)
@@ -28,7 +29,7 @@ def write_frame(connection: socket.socket, header: Json, buffers: Sequence[bytes
         connection.sendall(buffer)
 
 
-def read_frame(connection: socket.socket) -> tuple[Json, list[bytearray]]:
+def read_frame(connection: socket.socket) -> tuple[Header, list[bytearray]]:
     """Receive a header and its buffers.
 
     Raises:
@@ -42,9 +43,7 @@ def read_frame(connection: socket.socket) -> tuple[Json, list[bytearray]]:
     return header, [_read_exactly(connection, size) for size in header.pop("sizes")]
 
 
-def exchange(
-    path: str, header: Json, buffers: Sequence[bytes | bytearray], rest: float = 1.0
-) -> tuple[Json, list[bytearray]]:
+def exchange(path: str, header: Header, buffers: Buffers, rest: float = 1.0) -> tuple[Header, list[bytearray]]:
     """Send a worker a frame and return its answer. A worker that does not listen yet is waited for.
 
     Args:

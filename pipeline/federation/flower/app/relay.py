@@ -10,15 +10,14 @@ import socket
 import threading
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from flwr.app import Array, ArrayRecord, ConfigRecord, Context, Message, RecordDict
 from flwr.clientapp import ClientApp
 from flwr.common.constant import ErrorCode
 from flwr.serverapp import Grid, ServerApp
-from frames import exchange, read_frame, write_frame
-
-from pipeline.workspace.record import Json
+from frames import Header, exchange, read_frame, write_frame
 
 CHUNK = 4 << 20
 """The most bytes of an array."""
@@ -73,7 +72,7 @@ class Pending:
     waits for the answer; an unwanted answer is fetched and dropped.
     """
 
-    message: Json
+    message: Header
     body: bytes
     since: str = ""
     wanted: bool = True
@@ -88,7 +87,7 @@ class Carrier:
 
     def __init__(self, grid: Grid, training: socket.socket) -> None:
         self._grid, self._training = grid, training
-        self._frames: queue.SimpleQueue[tuple[Json, Sequence[bytearray]] | None] = queue.SimpleQueue()
+        self._frames: queue.SimpleQueue[tuple[Header, Sequence[bytearray]] | None] = queue.SimpleQueue()
         self._waiting: list[Pending] = []
         self._sent: dict[str, Pending] = {}
         self._polled = 0.0
@@ -97,18 +96,16 @@ class Carrier:
         """Carry messages until the training closes its socket."""
         threading.Thread(target=self._listen, daemon=True).start()
         while True:
-            try:
+            with suppress(queue.Empty):
                 frame = self._frames.get(timeout=LOOK if self._sent or self._waiting else REST)
-            except queue.Empty:
-                frame = {}, []
-            if frame is None:
-                return
-            message, buffers = frame
-            if message.get("op") == "send":
-                self._waiting.append(Pending(message, b"".join(buffers)))
-                self._polled = 0.0
-            elif message.get("op") == "forget":
-                self._forget(message["nonce"])
+                if frame is None:
+                    return
+                message, buffers = frame
+                if message["op"] == "send":
+                    self._waiting.append(Pending(message, b"".join(buffers)))
+                    self._polled = 0.0
+                else:
+                    self._forget(message["nonce"])
             if self._frames.empty():
                 self._push()
                 self._pull()
