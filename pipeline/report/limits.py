@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from markupsafe import Markup
 
@@ -42,10 +42,10 @@ def limits(
     return piece("limits", facts=facts)
 
 
-def random_weights(backbone: str) -> Markup:
-    """A warning for the top of the page if the backbone has random weights."""
+def warnings(backbone: str, samples: Collection[str]) -> Markup:
+    """The warnings at the top of a page: of data sets of which only the sample was there, and of random weights."""
     preset = PRESETS.get(backbone) or ENCODERS[backbone]
-    return piece("random_weights") if preset.origin == "tiny" else Markup("")
+    return piece("warnings", samples=sorted(samples), random=preset.origin == "tiny")
 
 
 def _few_meetings(meetings: Mapping[str, Mapping[str, int]]) -> str:

@@ -18,7 +18,7 @@ from pipeline.plan.orders import ReportOrder
 from pipeline.report.effects import Sensitivities, answer_of, effects_table, sensitivities_table
 from pipeline.report.figures import bars, curves, intervals
 from pipeline.report.figures.style import Look
-from pipeline.report.limits import limits, random_weights, truncation
+from pipeline.report.limits import limits, truncation, warnings
 from pipeline.report.naming import facts_of, looks, rounds_cell
 from pipeline.report.page import Canvas, Cell, page, source_of, table
 from pipeline.report.paper import PaperScores, paper_table
@@ -143,7 +143,7 @@ def render(data: MainData, figures: Mapping[str, Markup]) -> str:
         "main_page.html.j2",
         data=data,
         figures=figures,
-        random_weights=random_weights(order.backbone),
+        warnings=warnings(order.backbone, data.samples),
         truncation=truncation(data.cut),
         facts=_facts(data),
         limits=limits(order.backbone, order.runs, {order.runs[0].setting: _meetings(data.results)}, data.results),

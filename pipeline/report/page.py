@@ -63,14 +63,18 @@ def _environment() -> jinja2.Environment:
     return environment
 
 
-def page(template: str, figures: Mapping[str, Markup] = MappingProxyType({}), **content: Any) -> str:
+def page(
+    template: str, figures: Mapping[str, Markup] = MappingProxyType({}), warnings: str = "", **content: Any
+) -> str:
     """Render a page; `content` is every name that the template uses.
 
     Args:
         figures: name -> its HTML; one that is not here is empty.
+        warnings: HTML for the top of the page.
     """
     style = Markup((TEMPLATES / "page.css").read_text(encoding="utf-8"))
-    return _environment().get_template(template).render(style=style, figures=defaultdict(Markup, figures), **content)
+    known = {"style": style, "figures": defaultdict(Markup, figures), "warnings": warnings}
+    return _environment().get_template(template).render(known | content)
 
 
 def piece(name: str, **content: Any) -> Markup:

@@ -14,7 +14,7 @@ from pipeline.evaluation.scores import MEAN, Figures
 from pipeline.plan.learner import Training
 from pipeline.plan.orders import ReportOrder
 from pipeline.report.figures.intervals import draw_clients
-from pipeline.report.limits import limits, random_weights, truncation
+from pipeline.report.limits import limits, truncation, warnings
 from pipeline.report.naming import facts_of, looks, mean_loss, rounds_cell
 from pipeline.report.page import Canvas, Cell, page, source_of, table
 from pipeline.report.pairs import Pair, ahead_by, reference_of
@@ -63,8 +63,7 @@ def render(data: PaperPage, folder: Path) -> str:
     meetings = {setting: meetings_tested(result) for setting, result in data.of_settings.items()}
     return page(
         "paper_page.html.j2",
-        samples=sorted(corpus for corpus, notes in data.notes.items() if is_sample(notes)),
-        random_weights=random_weights(data.order.backbone),
+        warnings=warnings(data.order.backbone, {corpus for corpus, notes in data.notes.items() if is_sample(notes)}),
         facts=_facts(data),
         title=data.title,
         sections=[_section(section, data, Canvas(folder)) for section in data.sections],

@@ -74,7 +74,7 @@ def draw_totals(histories: Mapping[str, History], seeds: int) -> Figure:
     return figure
 
 
-def draw_defences(groups: Mapping[str, Sequence[Interval]], names: Sequence[str]) -> Figure:
+def draw_defences(groups: Mapping[str, Sequence[Interval]], names: Sequence[str], scored: str) -> Figure:
     """A group of bars a defence, one a number of poisoned clients: its score with its interval."""
     figure, (axis,) = side_by_side(1, 6.2, 3.2)
     width = 0.8 / len(names)
@@ -84,6 +84,6 @@ def draw_defences(groups: Mapping[str, Sequence[Interval]], names: Sequence[str]
         style = {"color": colour(place + 1), "error_kw": {"linewidth": 1}, "label": name}
         axis.bar(across, values, width, yerr=halves, **style)
     axis.set_xticks([at + 0.4 - width / 2 for at in range(len(groups))], list(groups))
-    axis.set_ylabel("accuracy, points")
+    axis.set_ylabel(f"{scored}, points")
     axis.legend(fontsize=8, title="poisoned clients", loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=len(names))
     return figure
