@@ -10,8 +10,8 @@ from pipeline.evaluation.scores import MEETINGS
 from pipeline.model.presets import ENCODERS, OFFLINE, PRESETS
 from pipeline.plan.orders import RunRow
 from pipeline.report.page import piece
-from pipeline.runs.result_files import Cut
 from pipeline.runs.results import Results
+from pipeline.workspace.record import Json
 
 PAPERS_RATE = 0.0002
 """AdamW's learning rate in the paper."""
@@ -65,6 +65,6 @@ def first_rounds(results: Results) -> tuple[int, int]:
     return sum(one.round == 1 for one in best), len(best)
 
 
-def truncation(cut: Cut | None) -> Markup:
-    """The sentence on what truncation lost of sources and references, where that is known."""
+def truncation(cut: Json | None) -> Markup:
+    """The sentence on what truncation lost of sources and references (see `Cut`), where that is known."""
     return piece("truncation", cut=cut) if cut else Markup("")

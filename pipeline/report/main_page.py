@@ -9,32 +9,30 @@ from functools import cached_property
 from pathlib import Path
 
 from markupsafe import Markup
+from matplotlib.figure import Figure
 
 from pipeline.evaluation.comparisons import Comparisons, Effect
 from pipeline.evaluation.intervals import Interval
 from pipeline.evaluation.scores import MEAN, by_client
+from pipeline.federated.methods import OURS
 from pipeline.plan.learner import CommonKnobs
 from pipeline.plan.orders import ReportOrder
 from pipeline.report.effects import Sensitivities, answer_of, effects_table, sensitivities_table
 from pipeline.report.figures import bars, curves, intervals
 from pipeline.report.figures.style import Look
-from pipeline.report.limits import limits, truncation, warnings
+from pipeline.report.limits import limits, truncation
 from pipeline.report.naming import facts_of, looks, rounds_cell
 from pipeline.report.page import Canvas, Cell, page, source_of, table
 from pipeline.report.paper import PaperScores, paper_table
 from pipeline.report.pieces import parts_of_speech, share_text
-from pipeline.runs.result_files import Cut
-from pipeline.runs.results import Metrics, Results
+from pipeline.runs.result_files import Result
+from pipeline.runs.results import Metrics, Results, knob_of
 from pipeline.tasks.task import Metric
 from pipeline.workspace.record import Json
 
 PAPER_SHARES = {"Academic": "86%", "Committee": "88%", "Product": "89%"}
 PAPER_TABLES = {"bart-large": ("III", "BART-large"), "bart-base": ("IV", "BART-base"), "led-large": ("VI", "LED-large")}
 """Backbone -> (number, backbone) of the paper's table; for a backbone that the paper lacks, BART-base's."""
-SHARES = {"Academic": "86%", "Committee": "88%", "Product": "89%"}
-PAPER_TABLES = {"bart-large": ("III", "BART-large"), "bart-base": ("IV", "BART-base"), "led-large": ("VI", "LED-large")}
-"""Backbone -> (number, backbone) of the paper's table; for a backbone that the paper lacks, BART-base's."""
-PAPER_METHODS = ("AdaSingle", "AdaCentralized", "AdaFedAvg", "AdaFedKD", "AdaFedSelectKD")
 SHARES = {
     "distilled": "words distilled",
     "all_subwords": "all subwords",
@@ -50,14 +48,11 @@ class MainData:
     """Everything the page shows.
 
     Attributes:
-        comparisons: comparisons.yaml.
-        effects: the effects of the comparisons, on their metrics.
-        sources: data set -> where its texts are from.
-        cut: what truncation lost, where it is known.
+        order: with the runs of one setting, and the precision of their results.
+        effects: of the comparisons, on their metrics.
+        record: a run's result, for what truncation lost.
         results: of the runs that have results at all seeds.
         metrics: the task's, the main one first, and the loss last.
-        selective: the run that distils selectively.
-        tau: its τ in nats.
         seeds: seed -> its name on the page.
         parts: title -> the figures of one seed alone, where each seed tests other meetings.
         missing: planned runs that have no result at some seed.
@@ -69,14 +64,11 @@ class MainData:
     order: ReportOrder
     comparisons: Comparisons
     effects: Sequence[Effect]
-    sources: Mapping[str, Json]
-    cut: Cut | None
+    record: Result
     results: Results
     metrics: Sequence[Metric]
     paper: PaperScores
     sensitivities: Sensitivities = ()
-    selective: str | None = None
-    tau: float = math.nan
     seeds: Mapping[int, str] = field(default_factory=dict)
     parts: Mapping[str, Results] = field(default_factory=dict)
     missing: Sequence[str] = ()
@@ -86,9 +78,14 @@ class MainData:
     examples: bool = False
 
     @property
-    def samples(self) -> list[str]:
-        """The data sets of which only the sample was available."""
-        return sorted(name for name, source in self.sources.items() if source["source"] == "sample")
+    def selective(self) -> str | None:
+        """The run that distils selectively."""
+        return next((name for name, own in self.results.rows.items() if own[0].method == OURS), None)
+
+    @property
+    def tau(self) -> float:
+        """Its τ in nats; NaN without such a run."""
+        return knob_of(self.results, self.selective, "tau") if self.selective else math.nan
 
     @property
     def summarized(self) -> list[Metric]:
@@ -113,38 +110,40 @@ class MainData:
 
 def draw(data: MainData, folder: Path) -> dict[str, Markup]:
     """Save every figure; name -> the HTML that embeds it."""
-    results, canvas = data.results, Canvas(folder)
-    by_seed, endpoints = list(results.by_seed.values()), tuple(data.compared.values())
-    found = {}
+    results, found = data.results, {}
+    canvas, by_seed, endpoints = Canvas(folder), list(results.by_seed.values()), tuple(data.compared.values())
+
+    def place(figure: Figure, name: str, **about: object) -> None:
+        found[name] = canvas.place(figure, name, name, **about)
+
     if any(effect.interval for effect in data.effects):
         forest = intervals.draw_forest(data.effects, {one.name: one for one in data.metrics})
-        found["forest"] = canvas.place(forest, "forest", "forest", rings="runs", dashed="the paper")
+        place(forest, "forest", rings="runs", dashed="the paper")
     means = intervals.draw_means(results.metrics, by_seed, data.looks, endpoints)
-    found["main_scores"] = canvas.place(means, "main_scores", "main_scores", runs=list(results.metrics))
+    place(means, "main_scores", runs=list(results.metrics))
     trained = {run: history for run, history in results.histories.items() if history}
     validation = curves.draw_validation(trained, data.clients, data.looks)
-    found["learning_curves"] = canvas.place(validation, "learning_curves", "learning_curves", runs=list(trained))
+    place(validation, "learning_curves", runs=list(trained))
     if sending := [run for run, history in trained.items() if any(one.bytes_moved for one in history)]:
-        totals = bars.draw_totals({data.looks[run].label: own for run, own in trained.items()}, len(results.by_seed))
-        found["traffic"] = canvas.place(totals, "traffic", "traffic", runs=sending)
+        totals = bars.draw_totals({data.looks[run].label: own for run, own in trained.items()}, len(by_seed))
+        place(totals, "traffic", runs=sending)
     if data.selective:
         distilled = curves.draw_distilled(results.histories[data.selective], data.clients, data.tau)
-        runs = [data.selective]
-        found["share_distilled"] = canvas.place(distilled, "share_distilled", "share_distilled", runs=runs)
-        found["parts_of_speech"] = Markup().join(parts_of_speech(canvas, data.pos, runs))
+        place(distilled, "share_distilled", runs=[data.selective])
+        found["parts_of_speech"] = Markup().join(parts_of_speech(canvas, data.pos, [data.selective]))
     return found
 
 
-def render(data: MainData, figures: Mapping[str, Markup]) -> str:
+def render(data: MainData, figures: Mapping[str, Markup], warnings: Markup) -> str:
     """The page as HTML; `figures` is the result of `draw`."""
     order, metrics = data.order, {one.name: one for one in data.metrics}
     number, model = PAPER_TABLES.get(order.backbone, PAPER_TABLES["bart-base"])
     return page(
         "main_page.html.j2",
+        figures,
+        warnings,
         data=data,
-        figures=figures,
-        warnings=warnings(order.backbone, data.samples),
-        truncation=truncation(data.cut),
+        truncation=truncation(data.record["cut"]),
         facts=_facts(data),
         limits=limits(order.backbone, order.runs, {order.runs[0].setting: _meetings(data.results)}, data.results),
         answer=answer_of(data.effects, metrics),
@@ -246,7 +245,7 @@ def _facts(data: MainData) -> list[tuple[str, str]]:
         knobs = trained.hyperparameters | trained.model_dump(include={*CommonKnobs.model_fields, "learning_rate"})
     return [
         *facts_of(order, order.runs),
-        ("data", "; ".join(source_of(name, source) for name, source in data.sources.items())),
+        ("data", "; ".join(source_of(name, source) for name, source in data.record["source"].items())),
         ("span_end", order.knobs.get("span_end", "")),
         ("training examples", f"{100 * order.knobs['train_fraction']:g}% of every client"),
         ("validation examples", "all" if most is None else f"at most {most} a client"),

@@ -1,16 +1,19 @@
-"""What the pages on summaries say of runs: their labels and colours, knobs, and best rounds."""
+"""What the pages on summaries say of runs: their labels and colours, knobs, best rounds, and rows of CSV files."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from statistics import fmean
 
+from pipeline.evaluation.intervals import columns
 from pipeline.evaluation.scores import Figures
-from pipeline.federated.history import best_rounds
+from pipeline.federated.history import History, best_rounds, columns_of
 from pipeline.plan.orders import ReportOrder, RunRow
 from pipeline.report.figures.style import Look, colour
 from pipeline.report.page import Cell
 from pipeline.runs.results import Results
+from pipeline.tasks.task import Metric
+from pipeline.workspace.record import Json
 
 
 def looks(runs: Sequence[RunRow]) -> dict[str, Look]:
@@ -56,3 +59,25 @@ def mean_loss(name: str, figures: Mapping[str, Figures], clients: Sequence[str])
     own = [figures[client].other_losses for client in clients if client in figures]
     known = [losses[name] for losses in own if name in losses]
     return fmean(known) if len(known) == len(own) > 0 else None
+
+
+def main_rows(results: Results, metrics: Sequence[Metric], looks: Mapping[str, Look]) -> list[Json]:
+    """Rows of main.csv: one a client and run; each figure with its interval."""
+    rows = []
+    for client in dict.fromkeys(client for own in results.metrics.values() for client in own):
+        for run, figures in ((run, own) for run, own in results.metrics.items() if client in own):
+            row: Json = {"client": client, "run": run, "method": looks[run].label}
+            for metric in metrics:
+                one = figures[client].metrics.get(metric.name)
+                if metric.over is not None and metric.over in figures[client].metrics:
+                    row[metric.over] = round(figures[client].metrics[metric.over].value, 6)
+                row |= columns(one, metric.name, f"{metric.name}_low", f"{metric.name}_high")
+            best = best_rounds(results.histories[run], client)
+            rows.append(row | {"best_round": "/".join(map(str, best))})
+    return rows
+
+
+def history_rows(histories: Mapping[str, History]) -> tuple[list[Json], list[str]]:
+    """(Every round of every run, for what is read where models/ is not; the columns)."""
+    rows = [{"run": name, "seed": one.seed} | one.to_row() for name, history in histories.items() for one in history]
+    return rows, ["run", "seed", *columns_of(one for history in histories.values() for one in history)]

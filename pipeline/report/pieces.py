@@ -22,8 +22,8 @@ from pipeline.runs.results import Metrics, Results, knob_of
 from pipeline.tasks.task import Metric
 from pipeline.workspace.record import Json
 
-Analysis = Mapping[str, Mapping[str, Json]]
-"""Tables of the stage `analyze`: kind -> name of a run or manifest -> its table."""
+Analyses = Mapping[str, Json]
+"""Tables of one kind of the stage `analyze`: name of a run or manifest -> its table."""
 Rows = Sequence[Mapping[str, str]]
 """Rows of a CSV file."""
 
@@ -80,15 +80,15 @@ def untrained(metrics: Metrics, run: str, metric: Metric) -> list[Markup]:
     return [piece("untrained", metric=metric.title, scores=text)] if own else []
 
 
-def crossed_losses(canvas: Canvas, analysis: Analysis) -> list[Markup]:
+def crossed_losses(canvas: Canvas, tables: Analyses) -> list[Markup]:
     """The loss of every client's adapter on every client's test set, as pictures."""
-    if not (tables := analysis.get("crossed", {})):
+    if not tables:
         return []
     figure = matrices.draw_cells(tables, "trained by", "tested on", "Blues_r")
     return [canvas.place(figure, "crossed", "crossed", runs=list(tables))]
 
 
-def divergences(canvas: Canvas, analysis: Analysis) -> list[Markup]:
+def divergences(canvas: Canvas, tables: Analyses) -> list[Markup]:
     """Divergences of topics and words between clients, a picture a setting and seed."""
     return [
         canvas.place(
@@ -100,7 +100,7 @@ def divergences(canvas: Canvas, analysis: Analysis) -> list[Markup]:
             topics=f"{found['by_chance']['topics']:.2f}",
             words=f"{found['by_chance']['words']:.2f}",
         )
-        for name, found in analysis.get("divergence", {}).items()
+        for name, found in tables.items()
     ]
 
 
@@ -123,11 +123,11 @@ def ratings(canvas: Canvas, rows: Rows, ours: str, samples: int) -> list[Markup]
 # --- the teacher ------------------------------------------------------------------------------------------------------
 
 
-def teacher_deciles(canvas: Canvas, results: Results, analysis: Analysis) -> list[Markup]:
+def teacher_deciles(canvas: Canvas, results: Results, tables: Analyses) -> list[Markup]:
     """The teacher against the student by decile of the teacher's entropy, a figure for each run with results."""
     runs = {row.id.replace("/", "-"): name for name, rows in results.rows.items() for row in rows}
     placed = []
-    for run, found in analysis.get("deciles", {}).items():
+    for run, found in tables.items():
         if run in runs:
             tau = knob_of(results, runs[run], "tau")
             figure = curves.draw_deciles(found, tau)

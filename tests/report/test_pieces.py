@@ -78,7 +78,7 @@ def test_the_deciles_threshold_is_the_runs_own() -> None:
     groups = [{"entropy": float(n), "teacher_better": 0.5, "gain": 0.0} for n in range(10)]
     results = results_of(rows={"fedselectkd": run_of("fedselectkd", tau=3.0)})
     canvas = Noted()
-    pieces.teacher_deciles(canvas, results, {"deciles": {"fedselectkd-1": {"A": groups}, "gone-1": {"A": groups}}})
+    pieces.teacher_deciles(canvas, results, {"fedselectkd-1": {"A": groups}, "gone-1": {"A": groups}})
     assert list(canvas.placed) == ["deciles_fedselectkd-1"]
     figure, about = canvas.placed["deciles_fedselectkd-1"]
     assert about == {"run": "fedselectkd-1", "tau": "3"}
@@ -124,7 +124,7 @@ def test_client_rounds_are_those_in_which_a_client_trained() -> None:
 def test_a_run_is_crossed_with_every_test_set() -> None:
     canvas = Noted()
     crossed = {"single-1": {"A": {"A": 1.0, "B": 2.0}, "B": {"A": 3.0, "B": 4.0}}}
-    assert len(pieces.crossed_losses(canvas, {"crossed": crossed})) == 1
+    assert len(pieces.crossed_losses(canvas, crossed)) == 1
     figure, about = canvas.placed["crossed"]
     assert about == {"runs": ["single-1"]}
     assert [text.get_text() for text in figure.axes[0].texts] == ["1.000", "2.000", "3.000", "4.000"]
@@ -136,7 +136,7 @@ def test_a_setting_has_a_figure_of_how_far_apart_its_clients_are() -> None:
     chance = {"topics": 0.123, "words": 0.456}
     found = {"topics": table, "words": table, "examples": {"A": 3, "B": 4}, "by_chance": chance}
     canvas = Noted()
-    pieces.divergences(canvas, {"divergence": {"iid-1": found}})
+    pieces.divergences(canvas, {"iid-1": found})
     figure, about = canvas.placed["divergence_iid-1"]
     assert about == {"setting": "iid-1", "sizes": "A 3, B 4", "topics": "0.12", "words": "0.46"}
     assert len(figure.axes) == 2
