@@ -20,7 +20,7 @@ from pipeline.pages.tasks import Outcomes, effects_of, outcomes_of, write_tables
 from pipeline.plan.orders import ReportOrder
 from pipeline.report.effects import effect_records, effects_table
 from pipeline.report.figures.bars import draw_defences
-from pipeline.report.figures.curves import draw_by_time
+from pipeline.report.figures.curves import draw_curves
 from pipeline.report.figures.intervals import draw_forest
 from pipeline.report.page import Canvas, page
 from pipeline.report.task_tables import Outcome, metrics_of
@@ -36,6 +36,7 @@ DEFENCES = {
     "clipped": "norm clipping",
     "krum": "multi-Krum",
 }
+LOSS = "development loss, nats a text"
 Sections = Mapping[str, Sequence[str]]
 """Table -> its runs."""
 
@@ -115,7 +116,7 @@ def draw(outcomes: Outcomes, wanted: Sections, effects: Sequence[Effect], folder
     for name in ("dropout", "stragglers"):
         there = [outcomes[run] for run in wanted.get(name, ()) if run in outcomes]
         if curves := {run.row.name: _mean_curve(run) for run in there if run.by_round(CLOCK)}:
-            figures[name] = canvas.place(draw_by_time(curves), name, name)
+            figures[name] = canvas.place(draw_curves({"": curves}, LOSS, "simulated minutes"), name, name)
     bars = {
         title: [of_few([*scores_of(outcomes[f"{count}-{kind}"]).values()]) for count in POISONED]
         for kind, title in DEFENCES.items()

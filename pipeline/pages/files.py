@@ -7,10 +7,10 @@ from pathlib import Path
 
 from markupsafe import Markup
 
-from pipeline.evaluation.pooled import divergences
+from pipeline.evaluation.pooled import LabelCounts, divergences
 from pipeline.plan.orders import ReportOrder
 from pipeline.report.figures.matrices import draw_gallery
-from pipeline.report.limits import warnings
+from pipeline.report.notes import warnings
 from pipeline.report.page import Canvas, page
 from pipeline.report.task_tables import federation_row
 from pipeline.runs.metrics import record_identities
@@ -60,7 +60,7 @@ def write_gallery(order: ReportOrder) -> None:
     """Draw every setting at its first seed, and write the page."""
     shown, canvas = [], Canvas(layout.FIGURES)
     for name, setting in order.settings.items():
-        counts = next(iter(drawn_of(name).values()), {"clients": {}})["clients"]
+        counts: LabelCounts = next(iter(drawn_of(name).values()), {"clients": {}})["clients"]
         if any(counts.values()):
             skew = {"α": getattr(setting, "alpha", None), "β": getattr(setting, "beta", None)}
             title = ", ".join([name, *(f"{letter} = {value:g}" for letter, value in skew.items() if value)])

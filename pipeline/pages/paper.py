@@ -11,9 +11,9 @@ from pipeline.federated.methods import OURS
 from pipeline.pages.files import empty_outputs, papers_numbers, table_if_any, warnings_of, write_page
 from pipeline.plan.orders import ReportOrder
 from pipeline.report import pieces
-from pipeline.report.naming import history_rows, looks, main_rows
+from pipeline.report.notes import history_rows, looks, main_rows
 from pipeline.report.page import Canvas, piece
-from pipeline.report.paper import Section, read_paper
+from pipeline.report.paper import sections_of
 from pipeline.report.paper_page import PaperPage
 from pipeline.report.ratings import current_ratings
 from pipeline.runs.metrics import write_metrics
@@ -40,15 +40,13 @@ def run(order: ReportOrder) -> None:
     files = read_results_of(rows)
     results = results_of(rows, files, order.sign_flips, "report")
     metrics = (*load_task(next(iter(order.data.values()))).metrics, LOSS)
-    paper = read_paper() if order.paper else None
-    plain = [Section(name=name, source="section", title=name) for name in order.sections]
     page = PaperPage(
         order,
-        "The paper’s tables and figures, rebuilt" if paper else layout.workspace().name or "sections",
+        "The paper’s tables and figures, rebuilt" if order.paper else layout.workspace().name or "sections",
         metrics[0],
         results,
         files,
-        sections=paper.with_sections(order.sections) if paper else plain,
+        sections=sections_of(order.sections, paper=bool(order.paper)),
         paper=papers_numbers(order),
         notes={name: read_json(layout.notes(name)) for name in order.data},
         statistics={name: read_table(layout.data_statistics(name)) for name in order.data},
@@ -85,8 +83,7 @@ def extra_pieces(
 ) -> dict[str, list[Markup]]:
     """Section -> its pieces that are no comparison of runs; their figures are saved on a canvas.
 
-    Args:
-        metric: the score by which runs are compared.
+    `metric`: the score by which runs are compared.
     """
     shares, pos = read_table(layout.WORD_SHARES), read_table(layout.POS_SHARES)
     trials = [row for row in table_if_any(layout.TUNING_TABLE) if row["scale"] == order.scale]
@@ -115,7 +112,7 @@ def extra_pieces(
         "case": [piece("examples_link")],
         "human": pieces.ratings(canvas, current_ratings(order.runs, files), OURS, order.sign_flips),
         "sampling": pieces.rounds_of_clients(results, runs("sampling")),
-        "words": [*pieces.words_learned(shares, pos), *pieces.parts_of_speech(canvas, pos, distilled)],
+        "words": [*pieces.words(shares, pos), *pieces.parts_of_speech(canvas, pos, distilled)],
         "mechanism": [
             *pieces.teacher_and_student(canvas, results, SELECTIVE),
             *pieces.teacher_deciles(canvas, results, analysis.get("deciles", {})),

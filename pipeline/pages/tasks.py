@@ -53,8 +53,7 @@ def run(order: ReportOrder) -> None:
 def outcomes_of(order: ReportOrder, files: Mapping[str, Result]) -> dict[str, Outcome]:
     """Run -> its results at its seeds; runs that have a loss alone are left out.
 
-    Args:
-        files: run at a seed -> its result.
+    `files`: run at a seed -> its result.
     """
     found: dict[str, Outcome] = {}
     unscored: dict[str, None] = {}

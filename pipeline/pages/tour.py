@@ -10,7 +10,7 @@ from pipeline.pages.files import warnings_of, write_page
 from pipeline.pages.main import write_files
 from pipeline.plan.orders import ReportOrder
 from pipeline.report.main_page import draw, rows_are_of, summary
-from pipeline.report.naming import looks
+from pipeline.report.notes import looks
 from pipeline.report.page import Cell, embedded, gain_text, page, table
 from pipeline.report.summaries import cases, lens
 from pipeline.workspace import layout

@@ -20,27 +20,17 @@ from pipeline.plan.orders import ReportOrder
 from pipeline.report.effects import Sensitivities, answer_of, effects_table, sensitivities_table
 from pipeline.report.figures import bars, curves, intervals
 from pipeline.report.figures.style import Look
-from pipeline.report.limits import limits, truncation
-from pipeline.report.naming import facts_of, looks, rounds_cell
+from pipeline.report.notes import facts_of, limits, looks, rounds_cell, truncation
 from pipeline.report.page import Canvas, Cell, page, source_of, table
 from pipeline.report.paper import PaperScores, paper_table
-from pipeline.report.pieces import parts_of_speech, share_text
+from pipeline.report.pieces import parts_of_speech, words
 from pipeline.runs.result_files import Result
 from pipeline.runs.results import Metrics, Results, knob_of
 from pipeline.tasks.task import Metric
 from pipeline.workspace.record import Json
 
-PAPER_SHARES = {"Academic": "86%", "Committee": "88%", "Product": "89%"}
 PAPER_TABLES = {"bart-large": ("III", "BART-large"), "bart-base": ("IV", "BART-base"), "led-large": ("VI", "LED-large")}
 """Backbone -> (number, backbone) of the paper's table; for a backbone that the paper lacks, BART-base's."""
-SHARES = {
-    "distilled": "words distilled",
-    "all_subwords": "all subwords",
-    "fraction": "subwords, mean",
-    "paper": "the paper",
-    "content_given_distilled": "nouns and verbs among the distilled",
-}
-"""Share in word_shares.csv, or the paper's -> its column."""
 
 
 @dataclass(frozen=True)
@@ -119,8 +109,8 @@ def draw(data: MainData, folder: Path) -> dict[str, Markup]:
     if any(effect.interval for effect in data.effects):
         forest = intervals.draw_forest(data.effects, {one.name: one for one in data.metrics})
         place(forest, "forest", rings="runs", dashed="the paper")
-    means = intervals.draw_means(results.metrics, by_seed, data.looks, endpoints)
-    place(means, "main_scores", runs=list(results.metrics))
+    scores = intervals.draw_clients(results.metrics, by_seed, data.looks, endpoints)
+    place(scores, "main_scores", runs=list(results.metrics))
     trained = {run: history for run, history in results.histories.items() if history}
     validation = curves.draw_validation(trained, data.clients, data.looks)
     place(validation, "learning_curves", runs=list(trained))
@@ -156,7 +146,7 @@ def render(data: MainData, figures: Mapping[str, Markup], warnings: Markup) -> s
         paper_number=number,
         paper_model=model,
         same_backbone=order.backbone in PAPER_TABLES,
-        shares=_shares_table(data) if data.pos else "",
+        words=Markup().join(words(data.shares, data.pos)),
     )
 
 
@@ -176,38 +166,29 @@ def _meetings(results: Results) -> dict[str, int]:
 def summary(data: MainData) -> Markup:
     """The small table: every run's mean over clients."""
     titles = [one.title for one in data.summarized]
-    rates, rows = _rates(data.results), []
-    for run, figures in data.results.metrics.items():
-        notes = ["ended by the cap on rounds"] * data.results.capped(run) + ([rates[run]] if run in rates else [])
-        cells = (_cell(figures[MEAN].metrics, metric) for metric in data.summarized)
-        rows.append([data.looks[run].label, *cells, Cell(", ".join(notes), kind="left wraps")])
-    head = ["Method", *titles[:-1], f"{titles[-1]}, {data.summarized[-1].unit}", Cell("training", kind="left")]
-    return table(head, rows, "summary")
-
-
-def _rates(results: Results) -> dict[str, str]:
-    """Run -> its learning rate, where runs of the same part have different rates."""
-    rates = {run: rows[0].training.learning_rate for run, rows in results.rows.items() if rows[0].training}
-    by_part: dict[str, set[float]] = {}
-    for run, rate in rates.items():
-        by_part.setdefault(results.rows[run][0].part, set()).add(rate)
-    several = {part for part, own in by_part.items() if len(own) > 1}
-    return {run: f"learning rate {rate:g}" for run, rate in rates.items() if results.rows[run][0].part in several}
+    head = ["Method", *titles[:-1], f"{titles[-1]}, {data.summarized[-1].unit}", "best round"]
+    return table(head, _rows(data, data.results, MEAN, data.summarized), "summary")
 
 
 def main_table(data: MainData, results: Results) -> Markup:
     """A group a client and the mean: every run's figures with intervals, ranked within the group."""
     rows: list[str | list[object]] = []
     for client in [*data.clients, MEAN]:
-        ranks = {metric.name: _ranks(results.metrics, client, metric) for metric in data.metrics}
         examples = next(iter(results.metrics.values()))[client].examples
         heading = "Mean over clients" if client == MEAN else client
         rows.append(f"{heading} ({examples} test examples)" if examples else heading)
-        for run, own in results.metrics.items():
-            cells = (_cell(own[client].metrics, metric, ranks[metric.name].get(run, "")) for metric in data.metrics)
-            shown = own if client == MEAN else {client: own[client]}
-            rows.append([data.looks[run].label, *cells, rounds_cell(results, run, shown, data.clients)])
+        rows += _rows(data, results, client, data.metrics)
     return table(["Method", *(one.title for one in data.metrics), "best round"], rows)
+
+
+def _rows(data: MainData, results: Results, client: str, metrics: Sequence[Metric]) -> list[list[object]]:
+    """A row a run: its figures at a client."""
+    ranks, rows = {metric.name: _ranks(results.metrics, client, metric) for metric in metrics}, []
+    for run, own in results.metrics.items():
+        cells = (_cell(own[client].metrics, metric, ranks[metric.name].get(run, "")) for metric in metrics)
+        shown = own if client == MEAN else {client: own[client]}
+        rows.append([data.looks[run].label, *cells, rounds_cell(results, run, shown, data.clients)])
+    return rows
 
 
 def _ranks(metrics: Metrics, client: str, metric: Metric) -> dict[str, str]:
@@ -238,24 +219,12 @@ def _cell(figures: Mapping[str, Interval], metric: Metric, rank: str = "") -> Ce
 
 
 def _facts(data: MainData) -> list[tuple[str, str]]:
-    order, most = data.order, data.order.knobs["validation_examples"]
-    trained = next((row.training for row in order.runs if row.name == data.selective), None)
+    trained = next((row.training for row in data.order.runs if row.name == data.selective), None)
     knobs = {}
     if trained:
         knobs = trained.hyperparameters | trained.model_dump(include={*CommonKnobs.model_fields, "learning_rate"})
     return [
-        *facts_of(order, order.runs),
+        *facts_of(data.order, data.order.runs),
         ("data", "; ".join(source_of(name, source) for name, source in data.record["source"].items())),
-        ("span_end", order.knobs.get("span_end", "")),
-        ("training examples", f"{100 * order.knobs['train_fraction']:g}% of every client"),
-        ("validation examples", "all" if most is None else f"at most {most} a client"),
         *((f"{data.selective}: {name}", str(value)) for name, value in knobs.items()),
     ]
-
-
-def _shares_table(data: MainData) -> Markup:
-    """A row a client: the share of its words that was distilled, and of nouns, names and main verbs among those."""
-    texts = {(row["client"], row["share"]): share_text(row) for row in data.shares}
-    texts |= {(client, "paper"): share for client, share in PAPER_SHARES.items()}
-    clients = dict.fromkeys(row["client"] for row in data.shares)
-    return table(["Client", *SHARES.values()], [[c, *(texts.get((c, one), "–") for one in SHARES)] for c in clients])

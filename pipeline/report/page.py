@@ -68,9 +68,7 @@ def page(
 ) -> str:
     """Render a page; `content` is every name that the template uses.
 
-    Args:
-        figures: name -> its HTML; one that is not here is empty.
-        warnings: HTML for the top of the page.
+    `figures`: name -> its HTML; one that is not here is empty. `warnings`: HTML for the top of the page.
     """
     style = Markup((TEMPLATES / "page.css").read_text(encoding="utf-8"))
     known = {"style": style, "figures": defaultdict(Markup, figures), "warnings": warnings}
@@ -83,12 +81,14 @@ def piece(name: str, **content: Any) -> Markup:
 
 
 def table(head: Cells, rows: Sequence[str | Cells], kind: str = "") -> Markup:
-    """A table; a row that is one text is the heading of those below it.
-
-    Args:
-        kind: its CSS class.
-    """
+    """A table; a row that is one text is the heading of those below it. `kind`: its CSS class."""
     return piece("table", head=head, rows=rows, kind=kind)
+
+
+def pivot(corner: str, cells: Mapping[tuple[str, str], object]) -> Markup:
+    """A table of (row, column) -> cell, both in the order in which they first occur; a dash where there is none."""
+    rows, columns = (list(dict.fromkeys(names)) for names in zip(*cells, strict=True))
+    return table([corner, *columns], [[row, *(cells.get((row, column), "–") for column in columns)] for row in rows])
 
 
 def records(rows: Sequence[Json]) -> Markup:
@@ -122,12 +122,8 @@ class Canvas:
     def place(self, figure: Figure, name: str, caption: str, **about: Any) -> Markup:
         """Save a figure, and return the HTML that embeds it with its caption.
 
-        Args:
-            caption: a macro of `pieces.html.j2`.
-            about: the macro's arguments.
-
-        Raises:
-            QuorumError: a section has the figure's name.
+        `caption`: a macro of `pieces.html.j2`. `about`: the macro's arguments. Raises QuorumError if a section has the
+        figure's name.
         """
         path = self.folder / f"{name}.svg"
         if path.exists():

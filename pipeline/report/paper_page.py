@@ -18,8 +18,7 @@ from pipeline.federated.methods import OURS
 from pipeline.plan.learner import Training
 from pipeline.plan.orders import ReportOrder
 from pipeline.report.figures.intervals import draw_clients
-from pipeline.report.limits import limits, truncation
-from pipeline.report.naming import facts_of, looks, mean_loss, rounds_cell
+from pipeline.report.notes import facts_of, limits, looks, mean_loss, rounds_cell, truncation
 from pipeline.report.page import Canvas, Cell, gain_digits, gain_text, page, source_of, table
 from pipeline.report.paper import PaperScores, Section, paper_table
 from pipeline.runs.result_files import Result
@@ -80,8 +79,7 @@ class PaperPage:
     def render(self, canvas: Canvas, extra: Mapping[str, Sequence[Markup]], warnings: Markup) -> str:
         """The page; the figures of its sections are saved on a canvas.
 
-        Args:
-            extra: section -> pieces that are no comparison of runs.
+        `extra`: section -> pieces that are no comparison of runs.
         """
         meetings = {setting: meetings_tested(result) for setting, result in self.of_settings.items()}
         return page(
@@ -98,15 +96,8 @@ class PaperPage:
 
     def _facts(self) -> list[tuple[str, str]]:
         runs = [row for rows in self.results.rows.values() for row in rows]
-        trained = [row.training for row in runs if row.training is not None]
         trainings = {self.files[row.id]["training"] for row in runs} - {None}
-        return [
-            *facts_of(self.order, runs),
-            ("runs", f"{len(runs)}, of {len(trainings)} trainings"),
-            ("rounds", ", ".join(str(n) for n in sorted({one.rounds for one in trained}))),
-            ("learning rate", ", ".join(f"{rate:g}" for rate in sorted({one.learning_rate for one in trained}))),
-            ("training examples", f"{100 * self.order.knobs['train_fraction']:g}% of a client's, or as each part says"),
-        ]
+        return [*facts_of(self.order, runs), ("runs", f"{len(runs)}, of {len(trainings)} trainings")]
 
     def _section(self, section: Section, canvas: Canvas) -> Json:
         compared = self.compared.get(section.name, {})
@@ -136,9 +127,6 @@ class PaperPage:
         return [f"Setting {name} trains on {steps_of(*one)}. {truncation(one[0]['cut'])}" for name, one in own.items()]
 
 
-# --- sections ---------------------------------------------------------------------------------------------------------
-
-
 def section_table(
     compared: Metrics, results: Results, metric: Metric, reference: str | None, ahead: Mapping[str, Mapping[str, str]]
 ) -> Markup:
@@ -146,8 +134,7 @@ def section_table(
 
     Means are over the clients that all compared runs have. A run with all clients also has the mean over these.
 
-    Args:
-        ahead: run -> metric -> what the reference gains over it.
+    `ahead`: run -> metric -> what the reference gains over it.
     """
     common, clients = common_clients(compared)
 
@@ -212,8 +199,7 @@ def gains_of(runs: Sequence[str], results: Results, metrics: Sequence[Metric], s
 
     The mean over the clients that all runs have.
 
-    Args:
-        samples: random signs of meetings behind each interval.
+    `samples`: random signs of meetings behind each interval.
     """
     common, _ = common_clients({run: results.metrics[run] for run in runs})
     of_common = {
@@ -258,9 +244,6 @@ def meetings_tested(result: Result) -> dict[str, int]:
     """Client -> on how many meetings it is tested."""
     pairs = dict.fromkeys((row["client"], row["group"]) for row in result["scores"]["examples"])
     return dict(Counter(client for client, _ in pairs))
-
-
-# --- data -------------------------------------------------------------------------------------------------------------
 
 
 def corpora_table(statistics: Statistics, notes: Mapping[str, Json]) -> Markup:

@@ -13,30 +13,23 @@ from matplotlib.figure import Figure
 from pipeline.evaluation.comparisons import Effect
 from pipeline.evaluation.pooled import divergences, roughness
 from pipeline.plan.orders import ReportOrder
+from pipeline.report import task_tables as rows
 from pipeline.report.effects import effect_records, effects_table
-from pipeline.report.figures.curves import Points, draw_costs, draw_curves
+from pipeline.report.figures.curves import Points, draw_curves
 from pipeline.report.figures.intervals import draw_forest
 from pipeline.report.figures.matrices import draw_distances
 from pipeline.report.page import Canvas, page
-from pipeline.report.task_tables import (
-    THEIRS,
-    Outcome,
-    PaperRows,
-    client_row,
-    cost_row,
-    data_row,
-    federation_row,
-    majority_row,
-    method_row,
-    metrics_of,
-    score_of,
-    with_paper,
-)
+from pipeline.report.task_tables import Outcome, PaperRows, metrics_of
 from pipeline.tasks.task import Metric
 from pipeline.workspace.record import Json
 
-TITLES = {"classify": "Classifying", "tag": "Tagging", "answer": "Answering", "title": "Writing titles"}
-"""Task -> its name on pages."""
+NAMES = {
+    "classify": ("Classifying", "text classification"),
+    "tag": ("Tagging", "sequence tagging"),
+    "answer": ("Answering", "question answering"),
+    "title": ("Writing titles", "seq2seq"),
+}
+"""Task -> its name on pages, and in the paper."""
 Tables = dict[str, list[Json]]
 WHOLE = "whole-"
 """Prefix of the names of settings that are drawn and have no training."""
@@ -67,9 +60,11 @@ class TaskPage:
         """A setting's data set."""
         return self.order.settings[setting].data_sets[0]
 
-    def task(self, data: str) -> str:
-        """The name of a data set's task."""
-        return self.order.data[data].rpartition(".")[2]
+    def names(self, data: str) -> tuple[str, str]:
+        """The names of a data set's task on the page and in the paper, where it has one of published data."""
+        task = self.order.data[data].rpartition(".")[2]
+        ours, theirs = NAMES.get(task, (task, ""))
+        return ours, theirs if data in self.order.published else ""
 
     def methods(self) -> list[str]:
         """The settings of Table 2: those that the file lists, or all that have runs."""
@@ -84,10 +79,7 @@ class TaskPage:
         """The page's name of a setting of Table 2: its task and data set, and its own name where others share these."""
         data = self.data_set(setting)
         alone = [self.data_set(one) for one in self.methods()].count(data) == 1
-        task = TITLES.get(self.task(data), self.task(data))
-        return f"{task} ({data})" if alone else f"{task} ({data}, {setting})"
-
-    # -- tables --
+        return f"{self.names(data)[0]} ({data}{'' if alone else f', {setting}'})"
 
     def tables(self) -> Tables:
         """Name of a CSV -> its rows, for tables with rows; the paper's numbers are shown with published data alone."""
@@ -98,19 +90,18 @@ class TaskPage:
             **{f"methods-{setting}": self._methods(setting) for setting in self.methods()},
             "federations": [self._federation(name) for name in self.drawn],
             "partitions": [self._partition(run) for run in self.runs("partitions")],
-            "cuts": [cost_row(run, samples, self._paper_cut(run)) for run in self.runs("cuts")],
-            "sizes": [cost_row(run, samples) for run in self.runs("sizes")],
+            "cuts": [rows.cost_row(run, samples, self._paper_cut(run)) for run in self.runs("cuts")],
+            "sizes": [rows.cost_row(run, samples) for run in self.runs("sizes")],
         }
         for run in self.runs("natural"):
-            tables.setdefault(f"natural-{run.row.data[0]}", []).append(client_row(run))
-        return {name: rows for name, rows in tables.items() if rows}
+            tables.setdefault(f"natural-{run.row.data[0]}", []).append(rows.client_row(run))
+        return {name: own for name, own in tables.items() if own}
 
     def _data(self, name: str) -> Json:
         """Its row, with the training texts of its first run whose first windows lack the answer."""
         run = next((one for one in self.outcomes.values() if one.row.data[0] == name), None)
         unlearned = None if run is None else int(next(iter(run.results.values()))["unlearned"])
-        theirs = THEIRS.get(self.task(name), "") if name in self.order.published else ""
-        row = data_row(name, self.notes[name], unlearned, theirs, self.paper)
+        row = rows.data_row(name, self.notes[name], unlearned, self.names(name)[1], self.paper)
         return {key: value for key, value in row.items() if self.order.published or not key.startswith("paper")}
 
     def _methods(self, setting: str) -> list[Json]:
@@ -118,18 +109,17 @@ class TaskPage:
         if not runs:
             return []
         label_counts = {seed: own["clients"] for seed, own in self.drawn[setting].items()}
-        rows = [method_row(run, label_counts, self.order.sign_flips) for run in runs]
+        found = [rows.method_row(run, label_counts, self.order.sign_flips) for run in runs]
         about = self.order.settings[setting]
         grouped = getattr(about, "by", "label") != "label" or getattr(about, "silos", None)
         first = next(iter(label_counts.values()))
-        major = None if grouped else majority_row(runs[0], self.order.data[data], first)
-        published = data in self.order.published and setting not in self.altered
-        theirs = THEIRS.get(self.task(data), "") if published else ""
-        return with_paper(rows, self.paper, theirs) + ([major] if major else [])
+        major = None if grouped else rows.majority_row(runs[0], self.order.data[data], first)
+        theirs = "" if setting in self.altered else self.names(data)[1]
+        return rows.with_paper(found, self.paper, theirs) + ([major] if major else [])
 
     def _partition(self, run: Outcome) -> Json:
         rough = fmean(roughness(curve) for curve in run.by_round().values())
-        shown = {"run": run.row.name, "setting": run.row.setting, **score_of(run, self.order.sign_flips)}
+        shown = {"run": run.row.name, "setting": run.row.setting, **rows.score_of(run, self.order.sign_flips)}
         return shown | {"roughness": round(rough, 3)}
 
     def _federation(self, setting: str) -> Json:
@@ -137,8 +127,8 @@ class TaskPage:
         batch = max((row.training.batch_size for row in runs if row.training), default=None)
         first, about = next(iter(self.drawn[setting].values())), self.order.settings[setting]
         skew = {knob: "" if (value := getattr(about, knob, None)) is None else value for knob in ("alpha", "beta")}
-        row = federation_row(first["clients"], batch)
-        return {"setting": setting} | skew | row | {"held_by_nobody": int(first["unassigned"])}
+        sizes = rows.federation_row(first["clients"], batch)
+        return {"setting": setting} | skew | sizes | {"held_by_nobody": int(first["unassigned"])}
 
     def _paper_cut(self, run: Outcome) -> float | None:
         row = run.row
@@ -152,8 +142,6 @@ class TaskPage:
         first = self.outcomes.get(next(iter(effect.comparison.terms)))
         known = [*(first.metrics if first else ()), *metrics_of(self.order)]
         return next(metric for metric in known if metric.name == effect.metric)
-
-    # -- figures --
 
     def draw(self, folder: Path) -> dict[str, Markup]:
         """Save every figure; name -> the HTML that embeds it."""
@@ -179,9 +167,9 @@ class TaskPage:
         panels = {name: {title: one for title, one in own.items() if one} for name, own in curves.items()}
         figures = {name: draw_curves(own, LOSS) for name, own in panels.items() if own}
         if sizes:
-            rows = {run: cost_row(run, self.order.sign_flips) for run in sizes}
-            points = {run.row.name: (run.sent / 1e6, rows[run][run.metric.name]) for run in sizes}
-            figures["size_figure"] = draw_costs(points, "MB sent", sizes[0].metric.title)
+            scores = [rows.score_of(run, self.order.sign_flips)[run.metric.name] for run in sizes]
+            points = {run.row.name: [(run.sent / 1e6, score)] for run, score in zip(sizes, scores, strict=True)}
+            figures["size_figure"] = draw_curves({"": points}, sizes[0].metric.title, "MB sent")
         alphas = {s: getattr(self.order.settings[s], "alpha", None) for s in self.drawn if s.startswith(WHOLE)}
         known = sorted((alpha, setting) for setting, alpha in alphas.items() if alpha is not None)
         if known:
@@ -193,8 +181,6 @@ class TaskPage:
         """The runs with results of a setting's table of methods."""
         own = (run for run in self.outcomes.values() if run.row.setting == setting)
         return [run for run in own if run.row.name.startswith(f"{setting}-")]
-
-    # -- pages --
 
     def render(self, figures: Mapping[str, Markup], tables: Tables, warnings: Markup) -> str:
         """The page as HTML, from the results of `draw` and `tables`."""
@@ -208,7 +194,7 @@ class TaskPage:
             writes=any(metric.name == "coco" for metric in metrics_of(self.order)),
             altered=sorted(self.altered),
             methods={self.title(s): tables[f"methods-{s}"] for s in self.methods() if f"methods-{s}" in tables},
-            natural={name.partition("-")[2]: rows for name, rows in tables.items() if name.startswith("natural-")},
+            natural={name.partition("-")[2]: own for name, own in tables.items() if name.startswith("natural-")},
             question=self.question,
             effects=effects_table(self.effects, self._metric_of, seeds),
             **{name: tables.get(name, []) for name in ("data", "federations", "partitions", "cuts", "sizes")},

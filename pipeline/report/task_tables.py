@@ -13,17 +13,8 @@ import numpy as np
 from pipeline.clients.batches import LEAST_STEPS, batch_sizes
 from pipeline.clients.skews import SERVER
 from pipeline.corpora.labelled import Labelled
-from pipeline.evaluation.pooled import (
-    LOSS,
-    BySeed,
-    LabelCounts,
-    divergences,
-    of_own_texts,
-    per_client,
-    value_of,
-    with_interval,
-    worst_tenth,
-)
+from pipeline.evaluation import pooled
+from pipeline.evaluation.pooled import BySeed, LabelCounts, value_of
 from pipeline.plan.orders import ReportOrder, RunRow
 from pipeline.runs.result_files import Result
 from pipeline.tasks.task import Metric, load_task
@@ -34,13 +25,6 @@ FEW = 8
 PaperRows = Sequence[Mapping[str, str]]
 PAPERS = {"fedavg": "FedAvg", "fedprox": "FedProx", "fedopt": "FedOPT"}
 """Last part of a run's name -> the paper's name of its method."""
-THEIRS = {
-    "classify": "text classification",
-    "tag": "sequence tagging",
-    "answer": "question answering",
-    "title": "seq2seq",
-}
-"""Task -> its name in the paper."""
 
 
 @dataclass(frozen=True)
@@ -86,7 +70,7 @@ def metrics_of(order: ReportOrder) -> list[Metric]:
 
 def score_of(run: Outcome, samples: int) -> Json:
     """A run's score with the ends of its interval, at least 0; they are empty for too few groups of texts."""
-    shown = with_interval(run.scored, run.metric, samples)
+    shown = pooled.with_interval(run.scored, run.metric, samples)
     low, high = ("", "") if shown.is_point else (round(max(shown.low, 0.0), 2), round(shown.high, 2))
     return {run.metric.name: round(shown.value, 2), "low": low, "high": high}
 
@@ -105,7 +89,7 @@ def method_row(run: Outcome, label_counts: Mapping[int, LabelCounts], samples: i
     first, values, missing = run.metric, [], []
     for rows, counts in ((rows, label_counts[seed]) for seed, rows in run.scored.items() if label_counts.get(seed)):
         own_texts = any(row["client"] != SERVER for row in rows)
-        own = of_own_texts(rows, first) if own_texts else per_client(rows, counts, first)
+        own = pooled.of_own_texts(rows, first) if own_texts else pooled.per_client(rows, counts, first)
         values.append(list(own.values()))
         missing.append(len(counts) - len(own))
     best = [own["scores"].get("best") or own["scores"]["examples"] for own in run.results.values()]
@@ -113,12 +97,12 @@ def method_row(run: Outcome, label_counts: Mapping[int, LabelCounts], samples: i
         "run": run.row.name,
         "method": run.row.method,
         **score_of(run, samples),
-        **{one.name: round(with_interval(run.scored, one, samples).value, 2) for one in run.metrics[1:]},
+        **{one.name: round(pooled.with_interval(run.scored, one, samples).value, 2) for one in run.metrics[1:]},
         "by_seed": " / ".join(f"{value_of(rows, first):.1f}" for rows in run.scored.values()),
-        "loss": _mean([value_of(rows, LOSS) for rows in run.scored.values()], 3),
+        "loss": _mean([value_of(rows, pooled.LOSS) for rows in run.scored.values()], 3),
         "at_best_round": _mean([value_of(rows, first) for rows in best]),
         "clients_mean": _mean([fmean(own) for own in values if own]),
-        "worst_tenth": _mean([worst_tenth(own) for own in values if own]),
+        "worst_tenth": _mean([pooled.worst_tenth(own) for own in values if own]),
         "not_judged": f"{_mean(missing):g}" if any(missing) else "",
     }
 
@@ -126,8 +110,7 @@ def method_row(run: Outcome, label_counts: Mapping[int, LabelCounts], samples: i
 def majority_row(run: Outcome, task: str, label_counts: LabelCounts) -> Json | None:
     """The accuracy of always predicting the most frequent class of training; None where labels do not give classes.
 
-    Args:
-        task: its module, which says of which class a label is.
+    `task`: its module, which says of which class a label is.
     """
     judge = load_task(task)
     if run.metric.name != "accuracy" or judge.kind is not Labelled:
@@ -156,8 +139,7 @@ def with_paper(rows: Sequence[Json], paper: PaperRows, task: str) -> list[Json]:
 def data_row(name: str, about: Json, unlearned: int | None, task: str, paper: PaperRows) -> Json:
     """A row of Table 1: the counts of a data set, and the paper's counts for its task.
 
-    Args:
-        unlearned: the number of sampled training texts without an answer; None: none was sampled.
+    `unlearned`: the number of sampled training texts without an answer; None: none was sampled.
     """
     theirs = [row for row in paper if row["table"] == "1" and row["task"] == task]
     counts = {row["metric"]: int(float(row["value"])) for row in theirs}
@@ -181,7 +163,7 @@ def federation_row(label_counts: LabelCounts, batch_size: int | None = None) -> 
     few optimizer steps, if there is a training.
     """
     sizes = np.array([sum(counts.values()) for counts in label_counts.values()], dtype=float)
-    distances = divergences(label_counts)
+    distances = pooled.divergences(label_counts)
     apart = distances[~np.eye(len(distances), dtype=bool)]
     return {
         "clients": len(label_counts),
@@ -208,12 +190,12 @@ def cost_row(run: Outcome, samples: int, paper: float | None = None) -> Json:
 
 def client_row(run: Outcome) -> Json:
     """Natural clients, each on its own texts: means over the seeds at which it was scored."""
-    by_seed = [of_own_texts(rows, run.metric) for rows in run.scored.values()]
+    by_seed = [pooled.of_own_texts(rows, run.metric) for rows in run.scored.values()]
     clients = sorted({client for own in by_seed for client in own})
     values = {client: fmean(own[client] for own in by_seed if client in own) for client in clients}
     return {
         "run": run.row.name,
         **({client: round(value, 2) for client, value in values.items()} if len(clients) <= FEW else {}),
         "clients_mean": _mean([*values.values()]),
-        "worst_tenth": round(worst_tenth(list(values.values())), 2) if values else "",
+        "worst_tenth": round(pooled.worst_tenth(list(values.values())), 2) if values else "",
     }

@@ -9,8 +9,7 @@ from pipeline.evaluation.scores import read_rows
 from pipeline.federated.methods import OURS, TURNS
 from pipeline.federated.objectives.threshold import Threshold
 from pipeline.plan.orders import ReportOrder, RunRow, read_order
-from pipeline.report.limits import warnings
-from pipeline.report.naming import looks
+from pipeline.report.notes import looks, warnings
 from pipeline.report.page import page
 from pipeline.report.summaries import cases, lens, median_cases
 from pipeline.runs.result_files import read_result

@@ -95,9 +95,6 @@ def test_turns_of_the_source_in_the_first_row_leave_the_precision_to_models() ->
     assert "<dd>fp32</dd>" in render_main(lead, THEIRS)
 
 
-# --- the page on the paper ------------------------------------------------------------------------------------------
-
-
 def paper_order(*rows: RunRow, sections: dict[str, list[str]]) -> ReportOrder:
     """The order of a page on sections, with the files of other stages that it reads."""
     write_json(layout.notes("qmsum"), {"source": {"source": "mirror", "commit": None}, "span_end": "inclusive"})

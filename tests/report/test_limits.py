@@ -12,7 +12,7 @@ from made_results import TRAINING, results_of, round_of, row_of, run_of
 
 from pipeline.federated.history import Round
 from pipeline.plan.orders import RunRow
-from pipeline.report.limits import first_rounds, limits, truncation
+from pipeline.report.notes import first_rounds, limits, truncation
 from pipeline.runs.results import Results
 
 KD = {"share_distilled": 0.9}
@@ -58,14 +58,6 @@ def test_the_embedded_backbones_limits_are_its_own() -> None:
     assert any("Adapters sit on 2 of its 30 layers" in item for item in found)
 
 
-def test_scaffolds_optimizer_is_a_limit_where_it_runs_and_an_encoder_adds_none() -> None:
-    assert len(items([with_rate(0.0002).model_copy(update={"method": "SCAFFOLD"})])) == ALWAYS + 1
-    assert len(items([], backbone="tiny-bert")) == ALWAYS
-
-
-# --- adapters of the first round ------------------------------------------------------------------------------------
-
-
 KD_RUN, OTHER_DATA = run_of("kd"), [row_of("kd-iid", setting="iid")]
 FIRST, SECOND = (round_of(n, "A", 1, best=True, figures=KD) for n in (1, 2))
 
@@ -90,8 +82,6 @@ def test_adapters_of_the_first_round_are_counted(
     found = [item for item in items([], results) if item.startswith(f"{count[0]} of the {count[1]} adapters")]
     assert len(found) == len(items([], results)) - ALWAYS == bool(count[0])
 
-
-# --- truncation -----------------------------------------------------------------------------------------------------
 
 CUT = {"examples": 2, "cut": 1, "of_tokens": 40 / 70, "of_transcript": 0.75, "full": 1, "limit": 8}
 

@@ -18,8 +18,8 @@ from pipeline.evaluation.intervals import Interval
 from pipeline.evaluation.scores import Figures, Scored
 from pipeline.pages.main import _say_missing
 from pipeline.report.figures.style import Look
-from pipeline.report.main_page import MainData, _shares_table, draw, main_table, render, rows_are_of
-from pipeline.report.naming import looks
+from pipeline.report.main_page import MainData, draw, main_table, render, rows_are_of
+from pipeline.report.notes import looks
 from pipeline.report.summaries import cases, lens, median_cases
 from pipeline.runs.results import Results
 from pipeline.tasks.task import LOSS, load_task
@@ -60,9 +60,6 @@ def test_what_a_page_lacks_is_printed_with_the_remedy(
 ) -> None:
     _say_missing(page_of(results_of(), **parts))
     assert capsys.readouterr().err == line
-
-
-# --- the main table -------------------------------------------------------------------------------------------------
 
 
 def rows_of(own: dict[str, Figures], clients: tuple[str, ...] = ("A",)) -> list[list[str]]:
@@ -121,9 +118,6 @@ def test_a_table_says_at_which_seeds_its_rows_were_trained_and_on_how_many_meeti
     ]
 
 
-# --- the page --------------------------------------------------------------------------------------------------------
-
-
 def rendered(folder: Path, **parts: Any) -> str:
     """The page of two runs, each with two rounds on client A at seeds 11 and 12; its figures are cut out."""
     runs = {run: [row_of(run, seed) for seed in (11, 12)] for run in ("ours", "theirs")}
@@ -177,26 +171,6 @@ def test_a_run_has_a_label_of_its_own_and_a_method_one_colour() -> None:
     first, second, third = looks(rows).values()
     assert [one.label for one in (first, second, third)] == ["AdaFedAvg", "AdaFedAvg (slow)", "AdaFedAvg-local"]
     assert first.colour == second.colour != third.colour
-
-
-# --- words, summaries, the paper's table ----------------------------------------------------------------------------
-
-
-def test_a_clients_distilled_words_are_shown_with_the_papers() -> None:
-    shares = [
-        {"client": client, "share": share, "value": value, "low": low, "high": high}
-        for client, share, value, low, high in (
-            ("Academic", "distilled", "0.861", "0.8", "0.9"),
-            ("Academic", "content_given_distilled", "0.5", "0.4", "0.6"),
-            ("Academic", "all_subwords", "0.7", "", ""),
-            ("Academic", "fraction", "0.75", "", ""),
-            ("Clinic", "fraction", "1", "", ""),
-        )
-    ]
-    assert table_rows(_shares_table(page_of(results_of(), shares=shares)))[1:] == [
-        ["Academic", "86.1% (80.0 … 90.0)", "70.0%", "75.0%", "86%", "50.0% (40.0 … 60.0)"],
-        ["Clinic", "–", "–", "100.0%", "–", "–"],
-    ]
 
 
 def test_a_word_under_the_lens_has_its_first_tokens_entropy() -> None:

@@ -10,7 +10,7 @@ from made_results import AVERAGE, TRAINING, figures, results_of, round_of, row_o
 
 from pipeline.evaluation.intervals import Interval
 from pipeline.evaluation.scores import Figures, Scored
-from pipeline.report.naming import rounds_cell
+from pipeline.report.notes import rounds_cell
 from pipeline.report.paper import paper_table
 from pipeline.report.paper_page import (
     STATISTICS,
@@ -123,9 +123,6 @@ def test_a_run_without_summaries_has_its_loss_in_each_cell() -> None:
     assert row(own, ahead={"x": {"loss": "+0.1"}})[3] == "– +0.1", "of a run without summaries"
 
 
-# --- what a run is ahead by -----------------------------------------------------------------------------------------
-
-
 def scored(client: str, average: float, loss: float) -> list[Scored]:
     """Eight meetings alike, one example each of ten tokens."""
     return [Scored(f"{client}/{n}", client, f"m{n}", 10, {"average": average, "loss": 10 * loss}) for n in range(8)]
@@ -183,9 +180,6 @@ def test_the_reference_is_the_first_run_of_our_method_in_params() -> None:
     assert found == ["fedselectkd", "tau-2", None]
 
 
-# --- the paper's tables ---------------------------------------------------------------------------------------------
-
-
 def test_a_table_of_the_paper_has_a_row_a_method_and_a_column_a_client() -> None:
     """V has averages alone; of the other the mean of R-1, R-2 and R-L is ours: (30 + 10 + 20) / 3."""
     parts = {"rouge1": "30", "rouge2": "10", "rougeL": "20", "average": ""}
@@ -203,9 +197,6 @@ def test_a_table_of_the_paper_has_a_row_a_method_and_a_column_a_client() -> None
     both = "20.00 30 / 10 / 20"
     assert table_rows(third["table"]) == [["BART", "A", "B"], ["AdaFedAvg", both, both], ["AdaFedKD", both, "–"]]
     assert table_rows(fifth["table"])[1:] == [["AdaFedAvg", "21.50"]]
-
-
-# --- data -----------------------------------------------------------------------------------------------------------
 
 
 def test_rows_with_the_papers_turns_are_counted_for_each_reading_of_a_span() -> None:

@@ -48,9 +48,6 @@ def outcome(*scored: list[dict[str, Any]], best: tuple[float, ...] = ()) -> Outc
     return Outcome(row, load_task(CLASSIFY).metrics, results)
 
 
-# --- runs -----------------------------------------------------------------------------------------------------------
-
-
 def test_figures_over_clients_are_means_of_seeds() -> None:
     """Seed 1: client a 100, b 0, c has no label that is tested. Seed 2: a 50, b 50. (50 + 50) / 2 and (0 + 50) / 2."""
     made = outcome(rows(x=[100, 100], y=[0, 0]), rows(x=[100, 0], y=[0, 100]), best=(40.0, 60.0))
@@ -89,7 +86,7 @@ def test_a_scores_interval_does_not_go_below_0(
     low: float, high: float, ends: tuple[Any, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Where hardly a span is named, the linear interval would."""
-    monkeypatch.setattr(task_tables, "with_interval", lambda *_: Interval(0.3, low, high))
+    monkeypatch.setattr(task_tables.pooled, "with_interval", lambda *_: Interval(0.3, low, high))
     assert score_of(outcome(rows(x=[1.0])), 100) == {"accuracy": 0.3, "low": ends[0], "high": ends[1]}
 
 
@@ -127,9 +124,6 @@ def test_the_majority_is_of_the_classes_that_the_task_scores(monkeypatch: pytest
     assert majority_row(made, "", counts) == {"run": "always sci", "method": "majority", "accuracy": 75.0}
     monkeypatch.setattr(task_tables, "load_task", lambda _: Topics("rec", "sci"))
     assert majority_row(made, "", counts) is None
-
-
-# --- settings and data sets -----------------------------------------------------------------------------------------
 
 
 def test_clients_of_fewer_than_five_steps_are_counted() -> None:

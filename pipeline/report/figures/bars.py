@@ -36,8 +36,7 @@ def draw_ratings(found: Mapping[str, Mapping[str, Interval]], ours: str) -> Figu
 def draw_parts_of_speech(rows: Sequence[Mapping[str, str]], client: str) -> Figure:
     """Fig. 11: parts of speech of the words learned (a) with the distillation loss, (b) without it.
 
-    Args:
-        rows: of pos_kd.csv; the grey marks are the base rates, what either panel would show without selection.
+    `rows`: of pos_kd.csv; the grey marks are the base rates, what either panel would show without selection.
     """
     own = [row for row in rows if row["client"] == client and row["pos"] != "all"][:SHOWN]
     figure, axes = side_by_side(2, 7.2, 3.0, sharey=True)
