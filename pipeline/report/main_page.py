@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -13,14 +14,14 @@ from matplotlib.figure import Figure
 
 from pipeline.evaluation.comparisons import Comparisons, Effect
 from pipeline.evaluation.intervals import Interval
-from pipeline.evaluation.scores import MEAN, by_client
+from pipeline.evaluation.scores import MEAN
 from pipeline.federated.methods import OURS
 from pipeline.plan.learner import CommonKnobs
 from pipeline.plan.orders import ReportOrder
 from pipeline.report.effects import Sensitivities, answer_of, effects_table, sensitivities_table
 from pipeline.report.figures import bars, curves, intervals
 from pipeline.report.figures.style import Look
-from pipeline.report.notes import facts_of, limits, looks, rounds_cell, truncation
+from pipeline.report.notes import facts_of, limits, looks, rounds_cell, tested, truncation
 from pipeline.report.page import Canvas, Cell, page, source_of, table
 from pipeline.report.paper import PaperScores, paper_table
 from pipeline.report.pieces import parts_of_speech, words
@@ -135,7 +136,7 @@ def render(data: MainData, figures: Mapping[str, Markup], warnings: Markup) -> s
         data=data,
         truncation=truncation(data.record["cut"]),
         facts=_facts(data),
-        limits=limits(order.backbone, order.runs, {order.runs[0].setting: _meetings(data.results)}, data.results),
+        limits=limits(order, data.results),
         answer=answer_of(data.effects, metrics),
         effects=effects_table(data.effects, lambda one: metrics[one.metric], data.seeds),
         sensitivities=sensitivities_table(data.effects, data.sensitivities, metrics),
@@ -154,13 +155,7 @@ def rows_are_of(results: Results) -> str:
     """At which seeds a table's rows were trained, and on how many meetings they are tested."""
     seeds = [str(row.seed) for row in next(iter(results.rows.values()))]
     named = f"seed {seeds[0]} alone" if len(seeds) == 1 else f"seeds {', '.join(seeds[:-1])} and {seeds[-1]}"
-    return f"These rows are of {named}, tested on {sum(_meetings(results).values())} meetings."
-
-
-def _meetings(results: Results) -> dict[str, int]:
-    """Client -> on how many meetings it is tested, over all seeds."""
-    rows = next(iter(results.scored.values()))
-    return {client: len({row.meeting for row in own}) for client, own in by_client(rows).items()}
+    return f"These rows are of {named}, tested on {sum(tested(next(iter(results.scored.values()))).values())} meetings."
 
 
 def summary(data: MainData) -> Markup:
@@ -184,11 +179,22 @@ def main_table(data: MainData, results: Results) -> Markup:
 def _rows(data: MainData, results: Results, client: str, metrics: Sequence[Metric]) -> list[list[object]]:
     """A row a run: its figures at a client."""
     ranks, rows = {metric.name: _ranks(results.metrics, client, metric) for metric in metrics}, []
+    rates = _rates(results)
     for run, own in results.metrics.items():
         cells = (_cell(own[client].metrics, metric, ranks[metric.name].get(run, "")) for metric in metrics)
         shown = own if client == MEAN else {client: own[client]}
-        rows.append([data.looks[run].label, *cells, rounds_cell(results, run, shown, data.clients)])
+        rows.append(
+            [Cell(data.looks[run].label, rates.get(run, "")), *cells, rounds_cell(results, run, shown, data.clients)]
+        )
     return rows
+
+
+def _rates(results: Results) -> dict[str, str]:
+    """Run -> its learning rate, where runs of the same part have different rates."""
+    rates = {run: rows[0].training.learning_rate for run, rows in results.rows.items() if rows[0].training}
+    of_parts = {(results.rows[run][0].part, rate) for run, rate in rates.items()}
+    several = Counter(part for part, _ in of_parts)
+    return {run: f"learning rate {rate:g}" for run, rate in rates.items() if several[results.rows[run][0].part] > 1}
 
 
 def _ranks(metrics: Metrics, client: str, metric: Metric) -> dict[str, str]:

@@ -8,7 +8,7 @@ from statistics import fmean
 from markupsafe import Markup
 
 from pipeline.evaluation.intervals import columns
-from pipeline.evaluation.scores import MEETINGS, Figures
+from pipeline.evaluation.scores import MEETINGS, Figures, Scored, by_client
 from pipeline.federated.history import History, best_rounds, columns_of
 from pipeline.model.presets import ENCODERS, OFFLINE, PRESETS
 from pipeline.plan.orders import ReportOrder, RunRow
@@ -98,23 +98,26 @@ def history_rows(histories: Mapping[str, History]) -> tuple[list[Json], list[str
     return rows, ["run", "seed", *columns_of(one for history in histories.values() for one in history)]
 
 
-def limits(
-    backbone: str, runs: Sequence[RunRow], meetings: Mapping[str, Mapping[str, int]], results: Results | None = None
-) -> Markup:
-    """The list of limits. `meetings`: setting -> client -> the number of its test meetings."""
-    trained = [row.training for row in runs if row.training is not None]
+def tested(rows: Sequence[Scored]) -> dict[str, int]:
+    """Client -> on how many meetings it is tested."""
+    return {client: len({row.meeting for row in own}) for client, own in by_client(rows).items()}
+
+
+def limits(order: ReportOrder, results: Results) -> Markup:
+    """The list of limits."""
+    trained = [row.training for row in order.runs if row.training is not None]
     rates = sorted({one.learning_rate for one in trained})
     layers = sorted({one.learner.view.adapted_layers or 0 for one in trained})
-    first, distilling = first_rounds(results) if results is not None else (0, 0)
+    first, distilling = first_rounds(results)
     facts = {
-        "few_meetings": _few_meetings(meetings),
-        "seeds": len({row.seed for row in runs}),
+        "few_meetings": _few_meetings(results),
+        "seeds": len({row.seed for row in order.runs}),
         "rates": ", ".join(f"{rate:g}" for rate in rates) if rates not in ([], [PAPERS_RATE]) else "",
-        "embedded_layers": " or ".join(map(str, layers)) if backbone == OFFLINE else "",
-        "depth": PRESETS[backbone].decoder_layers if backbone in PRESETS else 0,
+        "embedded_layers": " or ".join(map(str, layers)) if order.backbone == OFFLINE else "",
+        "depth": PRESETS[order.backbone].decoder_layers if order.backbone in PRESETS else 0,
         "first_rounds": first,
         "distilling": distilling,
-        "scaffold": any(row.method == "SCAFFOLD" for row in runs),
+        "scaffold": any(row.method == "SCAFFOLD" for row in order.runs),
     }
     return piece("limits", facts=facts)
 
@@ -125,11 +128,14 @@ def warnings(backbone: str, samples: Collection[str]) -> Markup:
     return piece("warnings", samples=sorted(samples), random=preset.origin == "tiny")
 
 
-def _few_meetings(meetings: Mapping[str, Mapping[str, int]]) -> str:
+def _few_meetings(results: Results) -> str:
+    """The clients whose intervals are left out, with the number of their test meetings and their settings."""
+    of_settings = {rows[0].setting: tested(results.scored[name]) for name, rows in results.rows.items()}
     few: dict[tuple[str, int], list[str]] = {}
-    for setting, client, count in ((setting, *one) for setting, own in meetings.items() for one in own.items()):
-        if count < MEETINGS:
-            few.setdefault((client, count), []).append(setting)
+    for setting, own in of_settings.items():
+        for client, count in own.items():
+            if count < MEETINGS:
+                few.setdefault((client, count), []).append(setting)
     return "; ".join(f"{client} {count} ({', '.join(settings)})" for (client, count), settings in sorted(few.items()))
 
 

@@ -29,7 +29,7 @@ from pipeline.workspace.words import number
 COMMAND = "dvc repro report"
 """Renders every page and its figures."""
 TEMPLATES = Path(__file__).parent / "templates"
-WORDS = {"run", "method", "setting", "data_set", "source", "frozen", "paper_data", "events"}
+WORDS = {"domain", "split", "run", "method", "setting", "data_set", "source", "frozen", "paper_data", "events"}
 """The columns of records that are text."""
 TITLES = {"held_by_nobody": "unassigned"}
 """Column of a record -> its title, where that is not the column's name."""

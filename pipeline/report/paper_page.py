@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -10,12 +9,10 @@ from itertools import combinations
 
 from markupsafe import Markup
 
-from pipeline.clients.batches import batch_sizes
 from pipeline.corpora.example import SPLITS
 from pipeline.evaluation.intervals import Interval, interval_of
 from pipeline.evaluation.scores import MEAN, Figures, ScoresBySeed
 from pipeline.federated.methods import OURS
-from pipeline.plan.learner import Training
 from pipeline.plan.orders import ReportOrder
 from pipeline.report.figures.intervals import draw_clients
 from pipeline.report.notes import facts_of, limits, looks, mean_loss, rounds_cell, truncation
@@ -26,10 +23,6 @@ from pipeline.runs.results import Metrics, Results, common_clients, side_by_side
 from pipeline.tasks.task import LOSS, Metric
 from pipeline.workspace.record import Json
 
-STATISTICS = ("pairs", "turns", "speakers", "words", "summary_words")
-"""Columns of data_<corpus>.csv."""
-Statistics = Mapping[str, Sequence[Mapping[str, str]]]
-"""Data set -> rows of data_<corpus>.csv."""
 Gains = Mapping[tuple[str, str, str], Interval]
 """(Metric, run, another run) -> what the first gains over the other; more is better, also for a loss."""
 
@@ -42,6 +35,7 @@ class PaperPage:
         metric: the score by which runs are compared.
         files: run at a seed -> its result.
         notes: data set -> its source and how it was read.
+        statistics: data set -> rows of data_<corpus>.csv.
     """
 
     order: ReportOrder
@@ -52,7 +46,7 @@ class PaperPage:
     sections: Sequence[Section]
     paper: PaperScores
     notes: Mapping[str, Json]
-    statistics: Statistics
+    statistics: Mapping[str, Sequence[Json]]
 
     @cached_property
     def compared(self) -> dict[str, Metrics]:
@@ -68,30 +62,22 @@ class PaperPage:
             section: gains_of(list(own), self.results, endpoints, samples) for section, own in self.compared.items()
         }
 
-    @cached_property
-    def of_settings(self) -> dict[str, Result]:
-        """Setting -> the result of one of its runs."""
-        found: dict[str, Result] = {}
-        for row in (row for row in self.order.runs if row.id in self.files):
-            found.setdefault(row.setting, self.files[row.id])
-        return found
-
     def render(self, canvas: Canvas, extra: Mapping[str, Sequence[Markup]], warnings: Markup) -> str:
         """The page; the figures of its sections are saved on a canvas.
 
         `extra`: section -> pieces that are no comparison of runs.
         """
-        meetings = {setting: meetings_tested(result) for setting, result in self.of_settings.items()}
+        rows = [row for row in self.order.runs if row.id in self.files]
+        first = {row.setting: self.files[row.id] for row in reversed(rows)}
         return page(
             "paper_page.html.j2",
             warnings=warnings,
             facts=self._facts(),
             title=self.title,
             sections=[self._section(one, canvas) | {"extra": extra.get(one.name, ())} for one in self.sections],
-            corpora=corpora_table(self.statistics, self.notes),
-            readings=readings(self.statistics),
-            settings=settings_table(self.of_settings),
-            limits=limits(self.order.backbone, self.order.runs, meetings, self.results),
+            corpora={source_of(name, self.notes[name]["source"]): rows for name, rows in self.statistics.items()},
+            settings=settings_table({name: first[name] for name in self.order.settings if name in first}),
+            limits=limits(self.order, self.results),
         )
 
     def _facts(self) -> list[tuple[str, str]]:
@@ -103,7 +89,7 @@ class PaperPage:
         compared = self.compared.get(section.name, {})
         about = {"section": section, "printed": [paper_table(self.paper, number) for number in section.tables]}
         if not compared:
-            return about | dict.fromkeys(("table", "ahead", "trained_on", "figure"), "")
+            return about | dict.fromkeys(("table", "ahead", "figure"), "")
         reference = reference_of(list(compared), self.results)
         ahead = ahead_by(self.gains[section.name], reference, (self.metric, LOSS))
         drawn = draw_clients(compared, [*self.results.by_seed.values()], looks(self.order.runs), (self.metric, LOSS))
@@ -113,18 +99,8 @@ class PaperPage:
         return about | {
             "table": section_table(compared, self.results, self.metric, reference, ahead),
             "ahead": better if ahead else "",
-            "trained_on": self._trained_on(list(compared)),
             "figure": canvas.place(drawn, section.name, "comparison", title=section.title, runs=list(compared)),
         }
-
-    def _trained_on(self, runs: Sequence[str]) -> list[str]:
-        """A sentence a setting: its clients' training examples and optimizer steps a round, and what was truncated."""
-        settings: dict[str, Training] = {}
-        for row in (self.results.rows[run][0] for run in runs):
-            if row.training is not None:
-                settings.setdefault(row.setting, row.training)
-        own = {name: (self.of_settings[name], training) for name, training in settings.items()}
-        return [f"Setting {name} trains on {steps_of(*one)}. {truncation(one[0]['cut'])}" for name, one in own.items()]
 
 
 def section_table(
@@ -226,47 +202,6 @@ def ahead_by(gains: Gains, reference: str | None, metrics: Sequence[Metric]) -> 
             own, other = (gain, against) if run == reference else (turned, run)
             found.setdefault(other, {})[metric] = gain_text(own, digits[metric])
     return found
-
-
-def steps_of(result: Result, training: Training) -> str:
-    """Each client's training examples, its weight, and its optimizer steps a round."""
-    counts = {client: own["train"] for client, own in result["sizes"].items()}
-    weights = {client: count * training.weights.get(client, 1.0) for client, count in counts.items()}
-    steps = {c: len(batch_sizes(count, training.batch_size)) * training.local_epochs for c, count in counts.items()}
-    shares = {client: f"{100 * weight / sum(weights.values()):.0f}%" for client, weight in weights.items()}
-    return ", ".join(
-        f"{count} examples of {client} ({shares[client]} of all, {steps[client]} optimizer steps a round)"
-        for client, count in counts.items()
-    )
-
-
-def meetings_tested(result: Result) -> dict[str, int]:
-    """Client -> on how many meetings it is tested."""
-    pairs = dict.fromkeys((row["client"], row["group"]) for row in result["scores"]["examples"])
-    return dict(Counter(client for client, _ in pairs))
-
-
-def corpora_table(statistics: Statistics, notes: Mapping[str, Json]) -> Markup:
-    """A row a domain and split: its source, its statistics as it was read here, and in small print the paper's."""
-    rows = []
-    for corpus, own in statistics.items():
-        reading = f"{notes[corpus]['span_end']}_" if notes[corpus].get("span_end") else ""
-        for row in own:
-            cells = (Cell(row[f"{reading}{name}"], row.get(f"paper_{name}", "")) for name in STATISTICS)
-            where = (Cell(row[column], kind="left") for column in ("domain", "split"))
-            rows.append([source_of(corpus, notes[corpus]["source"]), *where, *cells, row[f"{reading}without_turns"]])
-    left = (Cell("domain", kind="left"), Cell("split", kind="left"))
-    return table(["corpus", *left, *STATISTICS[:-1], "words of summary", "examples without turns"], rows)
-
-
-def readings(statistics: Statistics) -> dict[str, int] | None:
-    """Reading of a span's end -> the number of rows whose turns are those of the paper's Table II; `rows`: of all."""
-    rows = [row for row in statistics.get("qmsum", ()) if row["paper_turns"]]
-    same = {
-        reading: sum(abs(float(row[f"{reading}_turns"]) - float(row["paper_turns"])) < 0.01 for row in rows)
-        for reading in ("inclusive", "exclusive")
-    }
-    return same | {"rows": len(rows)} if rows else None
 
 
 def settings_table(results: Mapping[str, Result]) -> Markup:

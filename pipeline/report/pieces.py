@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import product
 from statistics import fmean
 
 import pandas as pd
@@ -14,7 +16,6 @@ from pipeline.evaluation.agreement import kappa, shares
 from pipeline.evaluation.intervals import Interval
 from pipeline.evaluation.scores import MEAN
 from pipeline.federated.history import History, best_validation_loss, client_rounds
-from pipeline.plan.orders import RunRow
 from pipeline.report.figures import bars, curves, intervals, matrices
 from pipeline.report.figures.style import Look, colour
 from pipeline.report.page import Canvas, piece, pivot, table
@@ -183,26 +184,18 @@ def knob_sweep(
 
 
 def tuned(results: Results, trials: Rows, runs: Sequence[str]) -> list[Markup]:
-    """The chosen trial of each tuned knob of some runs, and whether it lies at the end of its grid.
-
-    `trials`: rows of tuning.csv, of one scale.
-    """
-    tried: dict[str, list[Mapping[str, str]]] = {}
-    for row in trials:
-        tried.setdefault(row["chooses"], []).append(row)
-    keys = [(run, key) for run in runs for key in tried if key.rpartition(".")[0] == f"runs.{run}"]
-    texts = [_chosen(run, tried[key], results.rows.get(run, ())) for run, key in keys]
+    """The chosen trial of each tuned knob of some runs; `trials`: rows of tuning.csv, of one scale."""
+    count = Counter(row["chooses"] for row in trials)
+    chosen = {row["chooses"]: row for row in trials if row["chosen"] == "1"}
+    texts = []
+    for run, (key, best) in product(runs, chosen.items()):
+        where, _, knob = key.rpartition(".")
+        if where == f"runs.{run}":
+            training = results.rows[run][0].training if run in results.rows else None
+            known = {} if training is None else training.model_dump() | training.hyperparameters
+            other = "" if training is None or float(best["value"]) == known.get(knob) else " (the run has another)"
+            texts.append(f"{run} {knob}={best['value']} of {count[key]} trials{other}")
     return [piece("chosen", trials="; ".join(texts))] if texts else []
-
-
-def _chosen(run: str, trials: Rows, rows: Sequence[RunRow]) -> str:
-    best = next(row for row in trials if row["chosen"] == "1")
-    values, knob = [float(row["value"]) for row in trials], best["chooses"].rpartition(".")[2]
-    edge = ", the end of what was tried" if float(best["value"]) in (min(values), max(values)) else ""
-    training = rows[0].training if rows else None
-    known = {} if training is None else training.model_dump() | training.hyperparameters
-    other = "" if training is None or float(best["value"]) == known.get(knob) else " (the run has another)"
-    return f"{run} {knob}={best['value']} of {len(trials)} trials{edge}{other}"
 
 
 def bytes_sent(

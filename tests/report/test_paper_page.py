@@ -6,51 +6,22 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from made_results import AVERAGE, TRAINING, figures, results_of, round_of, row_of, run_of, table_rows
+from made_results import AVERAGE, figures, results_of, round_of, row_of, run_of, table_rows
 
 from pipeline.evaluation.intervals import Interval
 from pipeline.evaluation.scores import Figures, Scored
 from pipeline.report.notes import rounds_cell
 from pipeline.report.paper import paper_table
 from pipeline.report.paper_page import (
-    STATISTICS,
     _other_loss,
     ahead_by,
-    corpora_table,
     gains_of,
-    readings,
     reference_of,
     section_table,
     settings_table,
-    steps_of,
 )
 from pipeline.runs.results import Results
 from pipeline.tasks.task import LOSS
-
-
-@pytest.mark.parametrize(
-    ("counts", "weights", "text"),
-    [
-        (
-            {"A": 16, "B": 8, "C": 5},
-            {},
-            "16 examples of A (55% of all, 4 optimizer steps a round), 8 examples of B (28% of all, 2 optimizer steps "
-            "a round), 5 examples of C (17% of all, 1 optimizer steps a round)",
-        ),
-        (
-            {"A": 10, "SAMSum": 10},
-            {"SAMSum": 9.0},
-            "10 examples of A (10% of all, 2 optimizer steps a round), 10 examples of SAMSum (90% of all, 2 optimizer "
-            "steps a round)",
-        ),
-    ],
-    ids=["batches of 4, and a fifth example joins the first four", "ten dialogues that count for nine each"],
-)
-def test_steps_and_weights_follow_from_the_examples(
-    counts: dict[str, int], weights: dict[str, float], text: str
-) -> None:
-    sizes = {client: {"train": count} for client, count in counts.items()}
-    assert steps_of({"sizes": sizes}, TRAINING.model_copy(update={"weights": weights})) == text
 
 
 def with_losses(**losses: float) -> Figures:
@@ -197,42 +168,6 @@ def test_a_table_of_the_paper_has_a_row_a_method_and_a_column_a_client() -> None
     both = "20.00 30 / 10 / 20"
     assert table_rows(third["table"]) == [["BART", "A", "B"], ["AdaFedAvg", both, both], ["AdaFedKD", both, "–"]]
     assert table_rows(fifth["table"])[1:] == [["AdaFedAvg", "21.50"]]
-
-
-def test_rows_with_the_papers_turns_are_counted_for_each_reading_of_a_span() -> None:
-    """Of two rows the exclusive reading has both of the paper's turns, the inclusive one the second."""
-    rows = [
-        {"paper_turns": "10.00", "inclusive_turns": "11.00", "exclusive_turns": "10.00"},
-        {"paper_turns": "7.50", "inclusive_turns": "7.50", "exclusive_turns": "7.501"},
-        {"paper_turns": "", "inclusive_turns": "7.50", "exclusive_turns": "7.50"},  # a user's client
-    ]
-    assert readings({"qmsum": rows}) == {"inclusive": 1, "exclusive": 2, "rows": 2}
-    assert readings({"ami": rows}) is None
-    assert readings({"qmsum": rows[2:]}) is None
-
-
-def test_a_corpus_has_its_statistics_as_it_was_read_and_the_papers() -> None:
-    """QMSum's inclusive reading with Table II; AMI, which has one reading, is not in the table."""
-    both = {f"{reading}_{name}": "12" for reading in ("inclusive", "exclusive") for name in STATISTICS}
-    both |= {
-        "inclusive_turns": "20",
-        "paper_turns": "19",
-        "inclusive_without_turns": "3",
-        "exclusive_without_turns": "5",
-    }
-    one = dict.fromkeys(STATISTICS, "1") | {"turns": "9", "without_turns": "0"}
-    statistics = {
-        "qmsum": [{"domain": "Product", "split": "val"} | both],
-        "ami": [{"domain": "AMI", "split": "train"} | one],
-    }
-    notes: dict[str, dict[str, Any]] = {
-        "qmsum": {"source": {"source": "mirror", "commit": "83d7768"}, "span_end": "inclusive"},
-        "ami": {"source": {"source": "sample", "commit": None}, "span_end": None},
-    }
-    assert table_rows(corpora_table(statistics, notes))[1:] == [
-        ["qmsum, mirror @ 83d7768", "Product", "val", "12", "20 19", "12", "12", "12", "3"],
-        ["ami, sample", "AMI", "train", "1", "9", "1", "1", "1", "0"],
-    ]
 
 
 def test_a_setting_has_its_clients_examples_and_what_truncation_lost() -> None:

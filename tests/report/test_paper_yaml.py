@@ -76,13 +76,6 @@ def test_every_part_of_the_paper_has_a_section_with_runs_or_is_no_comparison(
     assert set(params.sections) <= set(parts)
 
 
-def test_the_tables_of_a_section_are_the_papers(paper: list[Section]) -> None:
-    """Each of the paper's tables of scores is in one section."""
-    rows = read_table(PAPER_RESULTS)
-    named = [table for section in paper for table in section.tables]
-    assert sorted(named) == sorted({row["table"] for row in rows})
-
-
 def test_a_users_section_is_at_the_end(paper: list[Section], params: Params) -> None:
     found = sections_of([*params.sections, "mine"], paper=True)
     assert found[:-1] == paper

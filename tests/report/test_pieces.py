@@ -190,13 +190,11 @@ RATE = [row | {"chooses": "rates.server"} for row in MU]
         (MU, run_of("prox", mu=0.10), "prox mu=0.1 of 3 trials"),
         (MU, run_of("prox", mu=2.0), "prox mu=0.1 of 3 trials (the run has another)"),
         (MU, [], "prox mu=0.1 of 3 trials"),
-        (tried("prox", "mu", "1", "0.1", "1"), [], "prox mu=1 of 2 trials, the end of what was tried"),
-        (tried("prox", "mu", "0.1", "0.1", "1"), [], "prox mu=0.1 of 2 trials, the end of what was tried"),
         (tried("prox", "batch_size", "4.0", "2.0", "4.0", "8.0"), run_of("prox"), "prox batch_size=4.0 of 3 trials"),
         ([*MU, *tried("ditto", "mu", "1", "1", "2"), *RATE], [], "prox mu=0.1 of 3 trials"),
         ([*MU, *tried("prox", "eta", "2", "1", "2", "3")], [], "prox mu=0.1 of 3 trials; prox eta=2 of 3 trials"),
     ],
-    ids=["as chosen", "another value", "not made", "the most", "the least", "a common knob", "others'", "two searches"],
+    ids=["as chosen", "another value", "not made", "a common knob", "others'", "two searches"],
 )  # fmt: skip
 def test_a_tuned_run_has_its_chosen_trials(trials: list[dict[str, str]], rows: list[RunRow], text: str) -> None:
     (piece,) = pieces.tuned(results_of(rows={"prox": rows} if rows else {}), trials, ["prox", "gone"])
