@@ -167,7 +167,7 @@ def summary(data: MainData) -> Markup:
 
 def main_table(data: MainData, results: Results) -> Markup:
     """A group a client and the mean: every run's figures with intervals, ranked within the group."""
-    rows: list[str | list[object]] = []
+    rows: list[str | list[Cell]] = []
     for client in [*data.clients, MEAN]:
         examples = next(iter(results.metrics.values()))[client].examples
         heading = "Mean over clients" if client == MEAN else client
@@ -176,7 +176,7 @@ def main_table(data: MainData, results: Results) -> Markup:
     return table(["Method", *(one.title for one in data.metrics), "best round"], rows)
 
 
-def _rows(data: MainData, results: Results, client: str, metrics: Sequence[Metric]) -> list[list[object]]:
+def _rows(data: MainData, results: Results, client: str, metrics: Sequence[Metric]) -> list[list[Cell]]:
     """A row a run: its figures at a client."""
     ranks, rows = {metric.name: _ranks(results.metrics, client, metric) for metric in metrics}, []
     rates = _rates(results)
