@@ -22,8 +22,8 @@ from pipeline.report.effects import Sensitivities, answer_of, effects_table, sen
 from pipeline.report.figures import bars, curves, intervals
 from pipeline.report.figures.style import Look
 from pipeline.report.notes import facts_of, limits, looks, rounds_cell, tested, truncation
-from pipeline.report.page import Canvas, Cell, page, source_of, table
-from pipeline.report.paper import PaperScores, paper_table
+from pipeline.report.page import Canvas, Cell, Rows, page, source_of, table
+from pipeline.report.paper import paper_table
 from pipeline.report.pieces import parts_of_speech, words
 from pipeline.runs.result_files import Result
 from pipeline.runs.results import Metrics, Results, knob_of
@@ -58,7 +58,7 @@ class MainData:
     record: Result
     results: Results
     metrics: Sequence[Metric]
-    paper: PaperScores
+    paper: Rows
     sensitivities: Sensitivities = ()
     seeds: Mapping[int, str] = field(default_factory=dict)
     parts: Mapping[str, Results] = field(default_factory=dict)

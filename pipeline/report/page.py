@@ -49,6 +49,8 @@ class Cell:
         return value if isinstance(value, Cell) else cls(value)
 
 
+Rows = Sequence[Mapping[str, str]]
+"""Rows of a CSV file."""
 Cells = Sequence[object]
 """A row of a table: cells, or the texts of some."""
 

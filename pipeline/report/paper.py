@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from statistics import fmean
 
 import yaml
 from pydantic import Field
 
-from pipeline.report.page import Cell, pivot
+from pipeline.report.page import Cell, Rows, pivot
 from pipeline.tasks.rouge import AVERAGED
 from pipeline.workspace.record import Json, Record
 
@@ -51,16 +51,12 @@ def sections_of(names: Iterable[str], *, paper: bool) -> list[Section]:
     return [*sections, *(Section(name=name, source=source, title=name) for name in names if name not in known)]
 
 
-PaperScores = Sequence[Mapping[str, str]]
-"""Rows of data/paper_results.csv: the paper's own numbers."""
-
-
 def average_of(row: Mapping[str, str]) -> float:
     """One row's average ROUGE: as printed, or the mean of R-1, R-2 and R-L."""
     return float(row["average"]) if row["average"] else fmean(float(row[m]) for m in AVERAGED)
 
 
-def paper_table(paper: PaperScores, number: str) -> Json:
+def paper_table(paper: Rows, number: str) -> Json:
     """One of the paper's tables: average ROUGE and its parts, a row a method, a column a client."""
     rows = [row for row in paper if row["table"] == number]
     cells = {

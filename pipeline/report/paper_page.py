@@ -16,8 +16,8 @@ from pipeline.federated.methods import OURS
 from pipeline.plan.orders import ReportOrder
 from pipeline.report.figures.intervals import draw_clients
 from pipeline.report.notes import facts_of, limits, looks, mean_loss, rounds_cell, truncation
-from pipeline.report.page import Canvas, Cell, gain_digits, gain_text, page, source_of, table
-from pipeline.report.paper import PaperScores, Section, paper_table
+from pipeline.report.page import Canvas, Cell, Rows, gain_digits, gain_text, page, source_of, table
+from pipeline.report.paper import Section, paper_table
 from pipeline.runs.result_files import Result
 from pipeline.runs.results import Metrics, Results, common_clients, side_by_side
 from pipeline.tasks.task import LOSS, Metric
@@ -44,7 +44,7 @@ class PaperPage:
     results: Results
     files: Mapping[str, Result]
     sections: Sequence[Section]
-    paper: PaperScores
+    paper: Rows
     notes: Mapping[str, Json]
     statistics: Mapping[str, Sequence[Json]]
 
@@ -67,23 +67,18 @@ class PaperPage:
 
         `extra`: section -> pieces that are no comparison of runs.
         """
-        rows = [row for row in self.order.runs if row.id in self.files]
-        first = {row.setting: self.files[row.id] for row in reversed(rows)}
+        runs = [row for rows in self.results.rows.values() for row in rows]
+        first = {row.setting: self.files[row.id] for row in reversed(runs)}
         return page(
             "paper_page.html.j2",
             warnings=warnings,
-            facts=self._facts(),
+            facts=[*facts_of(self.order, runs), ("runs, each at a seed", str(len(runs)))],
             title=self.title,
             sections=[self._section(one, canvas) | {"extra": extra.get(one.name, ())} for one in self.sections],
             corpora={source_of(name, self.notes[name]["source"]): rows for name, rows in self.statistics.items()},
             settings=settings_table({name: first[name] for name in self.order.settings if name in first}),
             limits=limits(self.order, self.results),
         )
-
-    def _facts(self) -> list[tuple[str, str]]:
-        runs = [row for rows in self.results.rows.values() for row in rows]
-        trainings = {self.files[row.id]["training"] for row in runs} - {None}
-        return [*facts_of(self.order, runs), ("runs", f"{len(runs)}, of {len(trainings)} trainings")]
 
     def _section(self, section: Section, canvas: Canvas) -> Json:
         compared = self.compared.get(section.name, {})

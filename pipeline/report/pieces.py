@@ -18,15 +18,13 @@ from pipeline.evaluation.scores import MEAN
 from pipeline.federated.history import History, best_validation_loss, client_rounds
 from pipeline.report.figures import bars, curves, intervals, matrices
 from pipeline.report.figures.style import Look, colour
-from pipeline.report.page import Canvas, piece, pivot, table
+from pipeline.report.page import Canvas, Rows, piece, pivot, table
 from pipeline.runs.results import Metrics, Results, knob_of
 from pipeline.tasks.task import Metric
 from pipeline.workspace.record import Json
 
 Analyses = Mapping[str, Json]
 """Tables of one kind of the stage `analyze`: name of a run or manifest -> its table."""
-Rows = Sequence[Mapping[str, str]]
-"""Rows of a CSV file."""
 
 
 PAPER_SHARES = {"Academic": "86%", "Committee": "88%", "Product": "89%"}

@@ -18,8 +18,8 @@ from pipeline.report.effects import effect_records, effects_table
 from pipeline.report.figures.curves import Points, draw_curves
 from pipeline.report.figures.intervals import draw_forest
 from pipeline.report.figures.matrices import draw_distances
-from pipeline.report.page import Canvas, page
-from pipeline.report.task_tables import Outcome, PaperRows, metrics_of
+from pipeline.report.page import Canvas, Rows, page
+from pipeline.report.task_tables import Outcome, metrics_of
 from pipeline.tasks.task import Metric
 from pipeline.workspace.record import Json
 
@@ -53,7 +53,7 @@ class TaskPage:
     notes: Mapping[str, Json]
     question: str
     effects: Sequence[Effect]
-    paper: PaperRows
+    paper: Rows
     altered: Set[str]
 
     def data_set(self, setting: str) -> str:

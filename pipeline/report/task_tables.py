@@ -16,13 +16,13 @@ from pipeline.corpora.labelled import Labelled
 from pipeline.evaluation import pooled
 from pipeline.evaluation.pooled import BySeed, LabelCounts, value_of
 from pipeline.plan.orders import ReportOrder, RunRow
+from pipeline.report.page import Rows
 from pipeline.runs.result_files import Result
 from pipeline.tasks.task import Metric, load_task
 from pipeline.workspace.record import Json
 
 FEW = 8
 """The most clients that a table names one by one."""
-PaperRows = Sequence[Mapping[str, str]]
 PAPERS = {"fedavg": "FedAvg", "fedprox": "FedProx", "fedopt": "FedOPT"}
 """Last part of a run's name -> the paper's name of its method."""
 
@@ -126,7 +126,7 @@ def majority_row(run: Outcome, task: str, label_counts: LabelCounts) -> Json | N
     return {"run": f"always {major[0]}", "method": "majority", run.metric.name: _mean(shares)}
 
 
-def with_paper(rows: Sequence[Json], paper: PaperRows, task: str) -> list[Json]:
+def with_paper(rows: Sequence[Json], paper: Rows, task: str) -> list[Json]:
     """Our rows with the numbers of Table 2, x 100; without them for a task that it lacks."""
     if not task:
         return list(rows)
@@ -136,7 +136,7 @@ def with_paper(rows: Sequence[Json], paper: PaperRows, task: str) -> list[Json]:
     return [row | {"paper": round(known[name], 2) if name in known else ""} for row, name in named]
 
 
-def data_row(name: str, about: Json, unlearned: int | None, task: str, paper: PaperRows) -> Json:
+def data_row(name: str, about: Json, unlearned: int | None, task: str, paper: Rows) -> Json:
     """A row of Table 1: the counts of a data set, and the paper's counts for its task.
 
     `unlearned`: the number of sampled training texts without an answer; None: none was sampled.

@@ -30,16 +30,6 @@ def test_bytes_add_up_over_rounds_and_are_a_mean_over_seeds() -> None:
     assert curves.path_of(rows, 10.0) == [(60.0, 3.0), (120.0, 2.0)]
 
 
-def test_a_seed_that_stopped_early_goes_on_with_its_last_value() -> None:
-    """Losses 3.0 and 2.9, and 2.0 alone: without the 2.0 the mean would rise from 2.5 to 2.9. It sends no more, too."""
-    rows = [
-        round_of(1, "A", 3.0, bytes_up=1_000_000),
-        round_of(2, "A", 2.9, bytes_up=1_000_000),
-        round_of(1, "A", 2.0, 2, bytes_up=1_000_000),
-    ]
-    assert curves.path_of(rows) == [(1.0, 2.5), (1.5, pytest.approx(2.45))]
-
-
 def idle_in_round_2() -> list[Round]:
     """A sends 2 MB and is sent 2 MB in round 1, in which half of the tokens are distilled."""
     distilled = {"share_distilled": 0.5, "teacher_entropy": 1.0}
