@@ -69,10 +69,11 @@ class PaperPage:
         """
         runs = [row for rows in self.results.rows.values() for row in rows]
         first = {row.setting: self.files[row.id] for row in reversed(runs)}
+        trainings = len({self.files[row.id]["training"] for row in runs} - {None})
         return page(
             "paper_page.html.j2",
             warnings=warnings,
-            facts=[*facts_of(self.order, runs), ("runs, each at a seed", str(len(runs)))],
+            facts=[*facts_of(self.order, runs), ("runs", f"{len(runs)}, of {trainings} trainings")],
             title=self.title,
             sections=[self._section(one, canvas) | {"extra": extra.get(one.name, ())} for one in self.sections],
             corpora={source_of(name, self.notes[name]["source"]): rows for name, rows in self.statistics.items()},
