@@ -5,15 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
+from markupsafe import Markup
+
 from pipeline.evaluation.pooled import LabelCounts, divergences
 from pipeline.plan.orders import ReportOrder
 from pipeline.report.figures.matrices import draw_gallery
-from pipeline.report.figures.style import save
-from pipeline.report.page import embedded, page
+from pipeline.report.notes import warnings
+from pipeline.report.page import Canvas, page
 from pipeline.report.task_tables import federation_row
 from pipeline.runs.result_files import Result, identity_of
 from pipeline.workspace import layout
 from pipeline.workspace.files import empty_folder, read_json, write_json, write_text
+from pipeline.workspace.record import Json
 from pipeline.workspace.tables import read_table
 
 
@@ -31,6 +34,12 @@ def write_page(order: ReportOrder, results: Mapping[str, Result], text: str) -> 
     write_json(layout.identities(), identities)
 
 
+def warnings_of(order: ReportOrder, results: Mapping[str, Result]) -> Markup:
+    """The warnings at the top of a page: results on samples, and random weights."""
+    sources = [source for own in results.values() for source in own["source"].items()]
+    return warnings(order.backbone, {name for name, about in sources if about["source"] == "sample"})
+
+
 def table_if_any(path: Path) -> list[dict[str, str]]:
     """The rows of a table that another stage writes; none without the file."""
     return read_table(path) if path.is_file() else []
@@ -41,28 +50,21 @@ def papers_numbers(order: ReportOrder) -> list[dict[str, str]]:
     return read_table(layout.paper(order.paper)) if order.paper else []
 
 
-def label_counts_of(setting: str) -> dict[int, LabelCounts]:
-    """Seed -> client -> label -> how many training examples of the client have it; empty where none are drawn."""
+def drawn_of(setting: str) -> dict[int, Json]:
+    """Seed -> `clients` (client -> label -> training examples) and `unassigned`; empty where none are drawn."""
     path = layout.clients_of(setting)
-    content = read_json(path)["seeds"] if path.is_file() else {}
-    return {int(seed): own["clients"] for seed, own in content.items()}
+    return {int(seed): own for seed, own in read_json(path)["seeds"].items()} if path.is_file() else {}
 
 
 def write_gallery(order: ReportOrder) -> None:
     """Draw every setting at its first seed, and write the page."""
-    shown = []
+    shown, canvas = [], Canvas(layout.FIGURES)
     for name, setting in order.settings.items():
-        counts = next(iter(label_counts_of(name).values()), {})
-        if not any(counts.values()):
-            continue
-        figure = f"federation-{name}"
-        save(draw_gallery(counts, divergences(counts)), layout.FIGURES, figure)
-        row = federation_row(name, counts)
-        about = (
-            f"{row['clients']} clients, {row['least']} to {row['most']} examples each (coefficient of variation "
-            f"{row['cv']}); {row['divergence_bits']} bits apart on average."
-        )
-        drawn = [(letter, getattr(setting, knob, None)) for letter, knob in (("α", "alpha"), ("β", "beta"))]
-        caption = ", ".join([name, *(f"{letter} = {value:g}" for letter, value in drawn if value)])
-        shown.append((name, about, embedded(layout.FIGURES / f"{figure}.svg", f"{caption}.")))
+        counts: LabelCounts = next(iter(drawn_of(name).values()), {"clients": {}})["clients"]
+        if any(counts.values()):
+            skew = {"α": getattr(setting, "alpha", None), "β": getattr(setting, "beta", None)}
+            title = ", ".join([name, *(f"{letter} = {value:g}" for letter, value in skew.items() if value)])
+            drawn = draw_gallery(counts, divergences(counts))
+            figure = canvas.place(drawn, f"federation-{name}", "federation", title=title)
+            shown.append((name, federation_row(counts), figure))
     write_text(layout.GALLERY, page("gallery.html.j2", federations=shown))

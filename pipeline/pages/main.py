@@ -6,22 +6,20 @@ decides which runs are shown: a run that is removed from params.yaml disappears 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from string import ascii_uppercase
 
 from pipeline.errors import QuorumError
 from pipeline.evaluation.comparisons import compare, on_known_metrics, read_comparisons, unknown_runs
 from pipeline.evaluation.scores import ScoresBySeed
-from pipeline.federated.methods import OURS
-from pipeline.pages.files import empty_outputs, papers_numbers, table_if_any, write_page
+from pipeline.pages.files import empty_outputs, papers_numbers, table_if_any, warnings_of, write_page
 from pipeline.plan.orders import ReportOrder, RunRow
 from pipeline.report.effects import effect_records, sensitivity_records
 from pipeline.report.main_page import MainData, draw, render
-from pipeline.report.main_tables import history_rows, main_table
+from pipeline.report.notes import history_rows, main_rows
 from pipeline.runs.metrics import write_metrics
-from pipeline.runs.result_files import Cut, Result, deleted_results, read_results_of
-from pipeline.runs.results import Results, knob_of, results_of, scores_of
+from pipeline.runs.result_files import Result, deleted_results, read_results_of
+from pipeline.runs.results import Results, results_of, scores_of
 from pipeline.runs.sensitivities import effects_with
 from pipeline.tasks.task import LOSS, load_task
 from pipeline.workspace import layout
@@ -35,7 +33,7 @@ def run(order: ReportOrder) -> None:
     Raises QuorumError if no run has a result, or comparisons.yaml is wrong or has a misspelt run.
     """
     data, files = write_files(order)
-    write_page(order, files, render(data, draw(data, layout.FIGURES)))
+    write_page(order, files, render(data, draw(data, layout.FIGURES), warnings_of(order, files)))
 
 
 def write_files(order: ReportOrder) -> tuple[MainData, Mapping[str, Result]]:
@@ -49,7 +47,7 @@ def write_files(order: ReportOrder) -> tuple[MainData, Mapping[str, Result]]:
         write_table(layout.COMPARISONS_TABLE, effect_records(data.effects))
     if data.sensitivities:
         write_table(layout.SENSITIVITIES_TABLE, sensitivity_records(data.sensitivities))
-    write_table(layout.MAIN_TABLE, main_table(data.results, data.metrics, data.looks))
+    write_table(layout.MAIN_TABLE, main_rows(data.results, data.metrics, data.looks))
     write_table(layout.HISTORY, *history_rows(every.histories))
     write_metrics(data.results.metrics, data.results.by_seed, tuple(data.compared))
     _say_missing(data)
@@ -74,7 +72,6 @@ def _data(order: ReportOrder, rows: Sequence[RunRow], files: Mapping[str, Result
     }
     results = results_of(complete, files, samples, "main", {seed: own.metrics for seed, own in alone.items()})
     scores = ScoresBySeed(every.scored_by_seed, by_name)
-    ours = next((name for name, own in results.rows.items() if own[0].method == OURS), None)
     record = files[next((row for row in complete if row.learner), complete[0]).id]
     return MainData(
         order=order.model_copy(update={"precision": record["precision"], "runs": rows}),
@@ -83,13 +80,10 @@ def _data(order: ReportOrder, rows: Sequence[RunRow], files: Mapping[str, Result
         sensitivities=[
             (one.title, effects_with(one, comparisons, scores.runs, by_name, samples)) for one in config.sensitivities
         ],
-        sources=record["source"],
-        cut=Cut(**record["cut"]) if record["cut"] else None,
+        record=record,
         results=results,
         metrics=metrics,
         paper=papers_numbers(order),
-        selective=ours,
-        tau=knob_of(results, ours, "tau") if ours else math.nan,
         seeds=seeds,
         parts={f"Run {seeds[seed]} alone: seed {seed}": own for seed, own in alone.items()},
         missing=list(dict.fromkeys(f"{row.name}-{row.seed}" for row in rows if row.id not in files)),

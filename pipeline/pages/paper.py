@@ -2,27 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
-from pipeline.pages.files import empty_outputs, papers_numbers, table_if_any, write_page
+from markupsafe import Markup
+
+from pipeline.evaluation.intervals import columns
+from pipeline.federated.methods import OURS
+from pipeline.pages.files import empty_outputs, papers_numbers, table_if_any, warnings_of, write_page
 from pipeline.plan.orders import ReportOrder
-from pipeline.report.main_tables import history_rows, main_table
-from pipeline.report.naming import looks
-from pipeline.report.page import Canvas
-from pipeline.report.pairs import pairs_of
-from pipeline.report.paper import Section, read_paper
-from pipeline.report.paper_page import PaperPage, render
-from pipeline.report.paper_pieces import Material, extra_pieces
+from pipeline.report import pieces
+from pipeline.report.notes import history_rows, looks, main_rows
+from pipeline.report.page import Canvas, piece
+from pipeline.report.paper import sections_of
+from pipeline.report.paper_page import PaperPage
 from pipeline.report.ratings import current_ratings
 from pipeline.runs.metrics import write_metrics
 from pipeline.runs.result_files import Result, read_results_of
-from pipeline.runs.results import results_of, side_by_side
-from pipeline.tasks.task import LOSS, load_task
+from pipeline.runs.results import Results, results_of
+from pipeline.tasks.task import LOSS, Metric, load_task
 from pipeline.workspace import layout
 from pipeline.workspace.files import read_json
 from pipeline.workspace.progress import say
 from pipeline.workspace.record import Json
 from pipeline.workspace.tables import read_table, write_table
+
+SELECTIVE, AVERAGING, DISTILLING = "fedselectkd", "fedavg", "fedkd"
+"""The main table's runs with which others are compared."""
 
 
 def run(order: ReportOrder) -> None:
@@ -31,39 +36,34 @@ def run(order: ReportOrder) -> None:
     Raises QuorumError if no run has a result, or what `analyze` found is missing.
     """
     order = _of_first_task(order)
-    samples, rows = order.sign_flips, [row for row in order.runs if not row.left_out]
+    rows = [row for row in order.runs if not row.left_out]
     files = read_results_of(rows)
-    results = results_of(rows, files, samples, "report")
+    results = results_of(rows, files, order.sign_flips, "report")
     metrics = (*load_task(next(iter(order.data.values()))).metrics, LOSS)
-    endpoints = (metrics[0], LOSS)
-    empty_outputs()
-    write_metrics(results.metrics, results.by_seed, [one.name for one in endpoints])
-    write_table(layout.MAIN_TABLE, main_table(results, metrics, looks(rows)))
-    write_table(layout.HISTORY, *history_rows(results.histories))
-    compared = {section: side_by_side(results, names, samples) for section, names in order.sections.items()}
-    pairs = {section: pairs_of(section, list(own), results, endpoints, samples) for section, own in compared.items()}
-    write_table(layout.TABLES / "pairs.csv", [one.to_row() for own in pairs.values() for one in own])
-    paper = read_paper() if order.paper else None
-    of_settings: dict[str, Result] = {}
-    for row in (row for row in rows if row.id in files):
-        of_settings.setdefault(row.setting, files[row.id])
-    plain = [Section(name=name, source="section", title=name) for name in order.sections]
-    data = PaperPage(
-        order=order,
-        metric=metrics[0],
-        results=results,
+    page = PaperPage(
+        order,
+        "The paper’s tables and figures, rebuilt" if order.paper else layout.workspace().name or "sections",
+        metrics[0],
+        results,
+        files,
+        sections=sections_of(order.sections, paper=bool(order.paper)),
+        paper=papers_numbers(order),
         notes={name: read_json(layout.notes(name)) for name in order.data},
         statistics={name: read_table(layout.data_statistics(name)) for name in order.data},
-        compared=compared,
-        pairs=pairs,
-        of_settings=of_settings,
-        trainings={run: own["training"] for run, own in files.items()},
-        title="The paper’s tables and figures, rebuilt" if paper else layout.workspace().name or "sections",
-        sections=paper.with_sections(order.sections) if paper else plain,
-        paper=papers_numbers(order),
-        extra=extra_pieces(order, results, _material(order, files), Canvas(layout.FIGURES), metrics[0]),
     )
-    write_page(order, files, render(data, layout.FIGURES))
+    empty_outputs()
+    write_metrics(results.metrics, results.by_seed, [metrics[0].name, LOSS.name])
+    write_table(layout.MAIN_TABLE, main_rows(results, metrics, looks(rows)))
+    write_table(layout.HISTORY, *history_rows(results.histories))
+    gains = [(section, *pair, gain) for section, own in page.gains.items() for pair, gain in own.items()]
+    pairs = [
+        {"study": section, "metric": metric, "run": run, "against": against, **columns(gain, "gain", "low", "high")}
+        for section, metric, run, against, gain in gains
+    ]
+    write_table(layout.TABLES / "pairs.csv", pairs)
+    canvas = Canvas(layout.FIGURES)
+    extra = extra_pieces(order, results, files, canvas, metrics[0])
+    write_page(order, files, page.render(canvas, extra, warnings_of(order, files)))
 
 
 def _of_first_task(order: ReportOrder) -> ReportOrder:
@@ -78,15 +78,46 @@ def _of_first_task(order: ReportOrder) -> ReportOrder:
     return order.model_copy(update={"runs": rows, "data": data, "sections": sections})
 
 
-def _material(order: ReportOrder, files: Mapping[str, Result]) -> Material:
-    analysis: dict[str, Json] = {}
+def extra_pieces(
+    order: ReportOrder, results: Results, files: Mapping[str, Result], canvas: Canvas, metric: Metric
+) -> dict[str, list[Markup]]:
+    """Section -> its pieces that are no comparison of runs; their figures are saved on a canvas.
+
+    `metric`: the score by which runs are compared.
+    """
+    shares, pos = read_table(layout.WORD_SHARES), read_table(layout.POS_SHARES)
+    trials = [row for row in table_if_any(layout.TUNING_TABLE) if row["scale"] == order.scale]
+    model_bytes = next(own["backbone_bytes"] for own in files.values() if own["backbone_bytes"])
+    analysis: dict[str, dict[str, Json]] = {}
     for path in sorted(layout.ANALYSIS.glob("*/*.json")):
         analysis.setdefault(path.parent.name, {})[path.stem] = read_json(path)
-    return Material(
-        shares=read_table(layout.WORD_SHARES),
-        pos=read_table(layout.POS_SHARES),
-        ratings=current_ratings(order.runs, files),
-        trials=[row for row in table_if_any(layout.TUNING_TABLE) if row["scale"] == order.scale],
-        analysis=analysis,
-        model_bytes=next(own["backbone_bytes"] for own in files.values() if own["backbone_bytes"]),
-    )
+
+    def runs(section: str) -> Sequence[str]:
+        """A section's runs."""
+        return order.sections.get(section, ())
+
+    def sweep(knob: str, name: str) -> list[Markup]:
+        """The runs of a section named after a knob, against the knob."""
+        return pieces.knob_sweep(canvas, results, runs(knob), knob, name, SELECTIVE, metric)
+
+    # The runs of these have the same clients and rounds, so that their bytes can be compared.
+    sent = list(dict.fromkeys([AVERAGING, DISTILLING, *runs("algorithms"), *runs("hard")]))
+    distilled = [row["run"] for row in shares][:1]
+    return {
+        "tau": sweep("tau", "τ"),
+        "lambda": sweep("lambda", "λ"),
+        "algorithms": pieces.tuned(results, trials, runs("algorithms")),
+        "hard": pieces.tuned(results, trials, runs("hard")),
+        "noniid": pieces.untrained(results.metrics, "zeroshot", metric),
+        "case": [piece("examples_link")],
+        "human": pieces.ratings(canvas, current_ratings(order.runs, files), OURS, order.sign_flips),
+        "sampling": pieces.rounds_of_clients(results, runs("sampling")),
+        "words": [*pieces.words(shares, pos), *pieces.parts_of_speech(canvas, pos, distilled)],
+        "mechanism": [
+            *pieces.teacher_and_student(canvas, results, SELECTIVE),
+            *pieces.teacher_deciles(canvas, results, analysis.get("deciles", {})),
+        ],
+        "matrix": pieces.crossed_losses(canvas, analysis.get("crossed", {})),
+        "divergence": pieces.divergences(canvas, analysis.get("divergence", {})),
+        "communication": pieces.bytes_sent(canvas, results, sent, looks(order.runs), model_bytes),
+    }

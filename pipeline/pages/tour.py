@@ -6,12 +6,11 @@ from collections.abc import Mapping
 
 from pipeline.evaluation.intervals import Interval
 from pipeline.federated.methods import OURS, TURNS
-from pipeline.pages.files import write_page
+from pipeline.pages.files import warnings_of, write_page
 from pipeline.pages.main import write_files
 from pipeline.plan.orders import ReportOrder
-from pipeline.report.limits import random_weights
 from pipeline.report.main_page import draw, rows_are_of, summary
-from pipeline.report.naming import looks
+from pipeline.report.notes import looks
 from pipeline.report.page import Cell, embedded, gain_text, page, table
 from pipeline.report.summaries import cases, lens
 from pipeline.workspace import layout
@@ -40,8 +39,7 @@ def run(order: ReportOrder) -> None:
         "tour_page.html.j2",
         draw(data, layout.FIGURES),
         question=data.comparisons.question,
-        samples=data.samples,
-        random_weights=random_weights(order.backbone),
+        warnings=warnings_of(order, files),
         summary=summary(data),
         rows_are_of=rows_are_of(data.results),
         cases=cases(predictions, named),

@@ -8,7 +8,6 @@
 
 from __future__ import annotations
 
-import csv
 import gzip
 import importlib
 import inspect
@@ -28,6 +27,7 @@ from pipeline.evaluation.intervals import Interval
 from pipeline.federated.algorithms import ALGORITHMS
 from pipeline.report.page import signed
 from pipeline.workspace.files import write_text
+from pipeline.workspace.tables import read_table
 from pipeline.workspace.words import number
 
 ROOT = Path(__file__).parents[2]
@@ -40,16 +40,7 @@ def templates() -> list[Path]:
 
 
 def render(template: Path, root: Path = ROOT) -> str:
-    """A document's text.
-
-    Raises:
-        QuorumError: a file or a row is missing, or a name is undefined.
-    """
-
-    def table(path: str) -> list[dict[str, str]]:
-        """The rows of a CSV file, by the names of its columns."""
-        with (root / path).open(newline="", encoding="utf-8") as stream:
-            return list(csv.DictReader(stream))
+    """A document's text. Raises QuorumError if a file or a row is missing, or a name is undefined."""
 
     def record(path: str) -> Any:
         """The content of a JSON (also compressed) or YAML file."""
@@ -58,7 +49,9 @@ def render(template: Path, root: Path = ROOT) -> str:
         return yaml.safe_load(text) if path.endswith(".yaml") else json.loads(text)
 
     environment = jinja2.Environment(undefined=jinja2.StrictUndefined, trim_blocks=True, keep_trailing_newline=True)
-    environment.globals.update(table=table, record=record, row=row, keys=keys, algorithms=ALGORITHMS)
+    environment.globals.update(
+        table=lambda path: read_table(root / path), record=record, row=row, keys=keys, algorithms=ALGORITHMS
+    )
     environment.filters.update(num=num, signed=lambda value, digits: signed(float(value), digits), span=span, grid=grid)
     try:
         return environment.from_string(template.read_text(encoding="utf-8")).render()
@@ -69,8 +62,7 @@ def render(template: Path, root: Path = ROOT) -> str:
 def keys(path: str) -> list[dict[str, str]]:
     """The keys of a record, as `params.yaml` spells them, with their defaults and what the code says of them.
 
-    Args:
-        path: a module and its record, as in `pipeline.plan.rows.Run`.
+    `path`: a module and its record, as in `pipeline.plan.rows.Run`.
     """
     module, _, name = path.rpartition(".")
     record: type[BaseModel] = getattr(importlib.import_module(module), name)
@@ -101,11 +93,7 @@ def _default(field: FieldInfo) -> str:
 
 
 def row(rows: Sequence[Mapping[str, str]], **wanted: str) -> Mapping[str, str]:
-    """The one row whose columns have the wanted values.
-
-    Raises:
-        QuorumError: there is none, or more than one.
-    """
+    """The one row whose columns have the wanted values. Raises QuorumError if there is none, or more than one."""
     found = [one for one in rows if all(one[name] == value for name, value in wanted.items())]
     if len(found) != 1:
         raise QuorumError(f"{len(found)} rows have {', '.join(f'{name}={value}' for name, value in wanted.items())}")

@@ -59,8 +59,7 @@ def p_text(effect: Effect) -> str:
 def effects_table(effects: Sequence[Effect], metric_of: Callable[[Effect], Metric], seeds: Mapping[int, str]) -> Markup:
     """The table of effects, with a column of the paper's where it has any.
 
-    Args:
-        seeds: every seed -> its name on the page.
+    `seeds`: every seed -> its name on the page.
     """
     rows = [effect_row(one, metric_of(one), seeds) for one in effects]
     width = len(HEAD) if any(row[-1] for row in rows) else len(HEAD) - 1

@@ -3,46 +3,35 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
 from markupsafe import Markup
+from matplotlib.figure import Figure
 
 from pipeline.evaluation.comparisons import Comparisons, Effect
 from pipeline.evaluation.intervals import Interval
-from pipeline.evaluation.scores import MEAN, by_client
+from pipeline.evaluation.scores import MEAN
+from pipeline.federated.methods import OURS
 from pipeline.plan.learner import CommonKnobs
 from pipeline.plan.orders import ReportOrder
 from pipeline.report.effects import Sensitivities, answer_of, effects_table, sensitivities_table
 from pipeline.report.figures import bars, curves, intervals
 from pipeline.report.figures.style import Look
-from pipeline.report.limits import limits, random_weights, truncation
-from pipeline.report.naming import facts_of, looks, rounds_cell
-from pipeline.report.page import Canvas, Cell, page, source_of, table
-from pipeline.report.paper import PaperScores, paper_table
-from pipeline.report.pieces import parts_of_speech, share_text
-from pipeline.runs.result_files import Cut
-from pipeline.runs.results import Metrics, Results
+from pipeline.report.notes import facts_of, limits, looks, rounds_cell, tested, truncation
+from pipeline.report.page import Canvas, Cell, Rows, page, source_of, table
+from pipeline.report.paper import paper_table
+from pipeline.report.pieces import parts_of_speech, words
+from pipeline.runs.result_files import Result
+from pipeline.runs.results import Metrics, Results, knob_of
 from pipeline.tasks.task import Metric
 from pipeline.workspace.record import Json
 
-PAPER_SHARES = {"Academic": "86%", "Committee": "88%", "Product": "89%"}
 PAPER_TABLES = {"bart-large": ("III", "BART-large"), "bart-base": ("IV", "BART-base"), "led-large": ("VI", "LED-large")}
 """Backbone -> (number, backbone) of the paper's table; for a backbone that the paper lacks, BART-base's."""
-SHARES = {"Academic": "86%", "Committee": "88%", "Product": "89%"}
-PAPER_TABLES = {"bart-large": ("III", "BART-large"), "bart-base": ("IV", "BART-base"), "led-large": ("VI", "LED-large")}
-"""Backbone -> (number, backbone) of the paper's table; for a backbone that the paper lacks, BART-base's."""
-PAPER_METHODS = ("AdaSingle", "AdaCentralized", "AdaFedAvg", "AdaFedKD", "AdaFedSelectKD")
-SHARES = {
-    "distilled": "words distilled",
-    "all_subwords": "all subwords",
-    "fraction": "subwords, mean",
-    "paper": "the paper",
-    "content_given_distilled": "nouns and verbs among the distilled",
-}
-"""Share in word_shares.csv, or the paper's -> its column."""
 
 
 @dataclass(frozen=True)
@@ -50,14 +39,11 @@ class MainData:
     """Everything the page shows.
 
     Attributes:
-        comparisons: comparisons.yaml.
-        effects: the effects of the comparisons, on their metrics.
-        sources: data set -> where its texts are from.
-        cut: what truncation lost, where it is known.
+        order: with the runs of one setting, and the precision of their results.
+        effects: of the comparisons, on their metrics.
+        record: a run's result, for what truncation lost.
         results: of the runs that have results at all seeds.
         metrics: the task's, the main one first, and the loss last.
-        selective: the run that distils selectively.
-        tau: its τ in nats.
         seeds: seed -> its name on the page.
         parts: title -> the figures of one seed alone, where each seed tests other meetings.
         missing: planned runs that have no result at some seed.
@@ -69,14 +55,11 @@ class MainData:
     order: ReportOrder
     comparisons: Comparisons
     effects: Sequence[Effect]
-    sources: Mapping[str, Json]
-    cut: Cut | None
+    record: Result
     results: Results
     metrics: Sequence[Metric]
-    paper: PaperScores
+    paper: Rows
     sensitivities: Sensitivities = ()
-    selective: str | None = None
-    tau: float = math.nan
     seeds: Mapping[int, str] = field(default_factory=dict)
     parts: Mapping[str, Results] = field(default_factory=dict)
     missing: Sequence[str] = ()
@@ -86,9 +69,14 @@ class MainData:
     examples: bool = False
 
     @property
-    def samples(self) -> list[str]:
-        """The data sets of which only the sample was available."""
-        return sorted(name for name, source in self.sources.items() if source["source"] == "sample")
+    def selective(self) -> str | None:
+        """The run that distils selectively."""
+        return next((name for name, own in self.results.rows.items() if own[0].method == OURS), None)
+
+    @property
+    def tau(self) -> float:
+        """Its τ in nats; NaN without such a run."""
+        return knob_of(self.results, self.selective, "tau") if self.selective else math.nan
 
     @property
     def summarized(self) -> list[Metric]:
@@ -113,40 +101,42 @@ class MainData:
 
 def draw(data: MainData, folder: Path) -> dict[str, Markup]:
     """Save every figure; name -> the HTML that embeds it."""
-    results, canvas = data.results, Canvas(folder)
-    by_seed, endpoints = list(results.by_seed.values()), tuple(data.compared.values())
-    found = {}
+    results, found = data.results, {}
+    canvas, by_seed, endpoints = Canvas(folder), list(results.by_seed.values()), tuple(data.compared.values())
+
+    def place(figure: Figure, name: str, **about: object) -> None:
+        found[name] = canvas.place(figure, name, name, **about)
+
     if any(effect.interval for effect in data.effects):
         forest = intervals.draw_forest(data.effects, {one.name: one for one in data.metrics})
-        found["forest"] = canvas.place(forest, "forest", "forest", rings="runs", dashed="the paper")
-    means = intervals.draw_means(results.metrics, by_seed, data.looks, endpoints)
-    found["main_scores"] = canvas.place(means, "main_scores", "main_scores", runs=list(results.metrics))
+        place(forest, "forest", rings="runs", dashed="the paper")
+    scores = intervals.draw_clients(results.metrics, by_seed, data.looks, endpoints)
+    place(scores, "main_scores", runs=list(results.metrics))
     trained = {run: history for run, history in results.histories.items() if history}
     validation = curves.draw_validation(trained, data.clients, data.looks)
-    found["learning_curves"] = canvas.place(validation, "learning_curves", "learning_curves", runs=list(trained))
+    place(validation, "learning_curves", runs=list(trained))
     if sending := [run for run, history in trained.items() if any(one.bytes_moved for one in history)]:
-        totals = bars.draw_totals({data.looks[run].label: own for run, own in trained.items()}, len(results.by_seed))
-        found["traffic"] = canvas.place(totals, "traffic", "traffic", runs=sending)
+        totals = bars.draw_totals({data.looks[run].label: own for run, own in trained.items()}, len(by_seed))
+        place(totals, "traffic", runs=sending)
     if data.selective:
         distilled = curves.draw_distilled(results.histories[data.selective], data.clients, data.tau)
-        runs = [data.selective]
-        found["share_distilled"] = canvas.place(distilled, "share_distilled", "share_distilled", runs=runs)
-        found["parts_of_speech"] = Markup().join(parts_of_speech(canvas, data.pos, runs))
+        place(distilled, "share_distilled", runs=[data.selective])
+        found["parts_of_speech"] = Markup().join(parts_of_speech(canvas, data.pos, [data.selective]))
     return found
 
 
-def render(data: MainData, figures: Mapping[str, Markup]) -> str:
+def render(data: MainData, figures: Mapping[str, Markup], warnings: Markup) -> str:
     """The page as HTML; `figures` is the result of `draw`."""
     order, metrics = data.order, {one.name: one for one in data.metrics}
     number, model = PAPER_TABLES.get(order.backbone, PAPER_TABLES["bart-base"])
     return page(
         "main_page.html.j2",
+        figures,
+        warnings,
         data=data,
-        figures=figures,
-        random_weights=random_weights(order.backbone),
-        truncation=truncation(data.cut),
+        truncation=truncation(data.record["cut"]),
         facts=_facts(data),
-        limits=limits(order.backbone, order.runs, {order.runs[0].setting: _meetings(data.results)}, data.results),
+        limits=limits(order, data.results),
         answer=answer_of(data.effects, metrics),
         effects=effects_table(data.effects, lambda one: metrics[one.metric], data.seeds),
         sensitivities=sensitivities_table(data.effects, data.sensitivities, metrics),
@@ -157,7 +147,7 @@ def render(data: MainData, figures: Mapping[str, Markup]) -> str:
         paper_number=number,
         paper_model=model,
         same_backbone=order.backbone in PAPER_TABLES,
-        shares=_shares_table(data) if data.pos else "",
+        words=Markup().join(words(data.shares, data.pos)),
     )
 
 
@@ -165,50 +155,46 @@ def rows_are_of(results: Results) -> str:
     """At which seeds a table's rows were trained, and on how many meetings they are tested."""
     seeds = [str(row.seed) for row in next(iter(results.rows.values()))]
     named = f"seed {seeds[0]} alone" if len(seeds) == 1 else f"seeds {', '.join(seeds[:-1])} and {seeds[-1]}"
-    return f"These rows are of {named}, tested on {sum(_meetings(results).values())} meetings."
-
-
-def _meetings(results: Results) -> dict[str, int]:
-    """Client -> on how many meetings it is tested, over all seeds."""
-    rows = next(iter(results.scored.values()))
-    return {client: len({row.meeting for row in own}) for client, own in by_client(rows).items()}
+    return f"These rows are of {named}, tested on {sum(tested(next(iter(results.scored.values()))).values())} meetings."
 
 
 def summary(data: MainData) -> Markup:
     """The small table: every run's mean over clients."""
     titles = [one.title for one in data.summarized]
-    rates, rows = _rates(data.results), []
-    for run, figures in data.results.metrics.items():
-        notes = ["ended by the cap on rounds"] * data.results.capped(run) + ([rates[run]] if run in rates else [])
-        cells = (_cell(figures[MEAN].metrics, metric) for metric in data.summarized)
-        rows.append([data.looks[run].label, *cells, Cell(", ".join(notes), kind="left wraps")])
-    head = ["Method", *titles[:-1], f"{titles[-1]}, {data.summarized[-1].unit}", Cell("training", kind="left")]
-    return table(head, rows, "summary")
+    head = ["Method", *titles[:-1], f"{titles[-1]}, {data.summarized[-1].unit}", "best round"]
+    return table(head, _rows(data, data.results, MEAN, data.summarized), "summary")
+
+
+def main_table(data: MainData, results: Results) -> Markup:
+    """A group a client and the mean: every run's figures with intervals, ranked within the group."""
+    rows: list[str | list[Cell]] = []
+    for client in [*data.clients, MEAN]:
+        examples = next(iter(results.metrics.values()))[client].examples
+        heading = "Mean over clients" if client == MEAN else client
+        rows.append(f"{heading} ({examples} test examples)" if examples else heading)
+        rows += _rows(data, results, client, data.metrics)
+    return table(["Method", *(one.title for one in data.metrics), "best round"], rows)
+
+
+def _rows(data: MainData, results: Results, client: str, metrics: Sequence[Metric]) -> list[list[Cell]]:
+    """A row a run: its figures at a client."""
+    ranks, rows = {metric.name: _ranks(results.metrics, client, metric) for metric in metrics}, []
+    rates = _rates(results)
+    for run, own in results.metrics.items():
+        cells = (_cell(own[client].metrics, metric, ranks[metric.name].get(run, "")) for metric in metrics)
+        shown = own if client == MEAN else {client: own[client]}
+        rows.append(
+            [Cell(data.looks[run].label, rates.get(run, "")), *cells, rounds_cell(results, run, shown, data.clients)]
+        )
+    return rows
 
 
 def _rates(results: Results) -> dict[str, str]:
     """Run -> its learning rate, where runs of the same part have different rates."""
     rates = {run: rows[0].training.learning_rate for run, rows in results.rows.items() if rows[0].training}
-    by_part: dict[str, set[float]] = {}
-    for run, rate in rates.items():
-        by_part.setdefault(results.rows[run][0].part, set()).add(rate)
-    several = {part for part, own in by_part.items() if len(own) > 1}
-    return {run: f"learning rate {rate:g}" for run, rate in rates.items() if results.rows[run][0].part in several}
-
-
-def main_table(data: MainData, results: Results) -> Markup:
-    """A group a client and the mean: every run's figures with intervals, ranked within the group."""
-    rows: list[str | list[object]] = []
-    for client in [*data.clients, MEAN]:
-        ranks = {metric.name: _ranks(results.metrics, client, metric) for metric in data.metrics}
-        examples = next(iter(results.metrics.values()))[client].examples
-        heading = "Mean over clients" if client == MEAN else client
-        rows.append(f"{heading} ({examples} test examples)" if examples else heading)
-        for run, own in results.metrics.items():
-            cells = (_cell(own[client].metrics, metric, ranks[metric.name].get(run, "")) for metric in data.metrics)
-            shown = own if client == MEAN else {client: own[client]}
-            rows.append([data.looks[run].label, *cells, rounds_cell(results, run, shown, data.clients)])
-    return table(["Method", *(one.title for one in data.metrics), "best round"], rows)
+    of_parts = {(results.rows[run][0].part, rate) for run, rate in rates.items()}
+    several = Counter(part for part, _ in of_parts)
+    return {run: f"learning rate {rate:g}" for run, rate in rates.items() if several[results.rows[run][0].part] > 1}
 
 
 def _ranks(metrics: Metrics, client: str, metric: Metric) -> dict[str, str]:
@@ -239,24 +225,12 @@ def _cell(figures: Mapping[str, Interval], metric: Metric, rank: str = "") -> Ce
 
 
 def _facts(data: MainData) -> list[tuple[str, str]]:
-    order, most = data.order, data.order.knobs["validation_examples"]
-    trained = next((row.training for row in order.runs if row.name == data.selective), None)
+    trained = next((row.training for row in data.order.runs if row.name == data.selective), None)
     knobs = {}
     if trained:
         knobs = trained.hyperparameters | trained.model_dump(include={*CommonKnobs.model_fields, "learning_rate"})
     return [
-        *facts_of(order, order.runs),
-        ("data", "; ".join(source_of(name, source) for name, source in data.sources.items())),
-        ("span_end", order.knobs.get("span_end", "")),
-        ("training examples", f"{100 * order.knobs['train_fraction']:g}% of every client"),
-        ("validation examples", "all" if most is None else f"at most {most} a client"),
+        *facts_of(data.order, data.order.runs),
+        ("data", "; ".join(source_of(name, source) for name, source in data.record["source"].items())),
         *((f"{data.selective}: {name}", str(value)) for name, value in knobs.items()),
     ]
-
-
-def _shares_table(data: MainData) -> Markup:
-    """A row a client: the share of its words that was distilled, and of nouns, names and main verbs among those."""
-    texts = {(row["client"], row["share"]): share_text(row) for row in data.shares}
-    texts |= {(client, "paper"): share for client, share in PAPER_SHARES.items()}
-    clients = dict.fromkeys(row["client"] for row in data.shares)
-    return table(["Client", *SHARES.values()], [[c, *(texts.get((c, one), "–") for one in SHARES)] for c in clients])

@@ -29,7 +29,7 @@ from pipeline.workspace.words import number
 COMMAND = "dvc repro report"
 """Renders every page and its figures."""
 TEMPLATES = Path(__file__).parent / "templates"
-WORDS = {"run", "method", "setting", "data_set", "source", "frozen", "paper_data", "events"}
+WORDS = {"domain", "split", "run", "method", "setting", "data_set", "source", "frozen", "paper_data", "events"}
 """The columns of records that are text."""
 TITLES = {"held_by_nobody": "unassigned"}
 """Column of a record -> its title, where that is not the column's name."""
@@ -49,6 +49,8 @@ class Cell:
         return value if isinstance(value, Cell) else cls(value)
 
 
+Rows = Sequence[Mapping[str, str]]
+"""Rows of a CSV file."""
 Cells = Sequence[object]
 """A row of a table: cells, or the texts of some."""
 
@@ -63,14 +65,16 @@ def _environment() -> jinja2.Environment:
     return environment
 
 
-def page(template: str, figures: Mapping[str, Markup] = MappingProxyType({}), **content: Any) -> str:
+def page(
+    template: str, figures: Mapping[str, Markup] = MappingProxyType({}), warnings: str = "", **content: Any
+) -> str:
     """Render a page; `content` is every name that the template uses.
 
-    Args:
-        figures: name -> its HTML; one that is not here is empty.
+    `figures`: name -> its HTML; one that is not here is empty. `warnings`: HTML for the top of the page.
     """
     style = Markup((TEMPLATES / "page.css").read_text(encoding="utf-8"))
-    return _environment().get_template(template).render(style=style, figures=defaultdict(Markup, figures), **content)
+    known = {"style": style, "figures": defaultdict(Markup, figures), "warnings": warnings}
+    return _environment().get_template(template).render(known | content)
 
 
 def piece(name: str, **content: Any) -> Markup:
@@ -79,12 +83,14 @@ def piece(name: str, **content: Any) -> Markup:
 
 
 def table(head: Cells, rows: Sequence[str | Cells], kind: str = "") -> Markup:
-    """A table; a row that is one text is the heading of those below it.
-
-    Args:
-        kind: its CSS class.
-    """
+    """A table; a row that is one text is the heading of those below it. `kind`: its CSS class."""
     return piece("table", head=head, rows=rows, kind=kind)
+
+
+def pivot(corner: str, cells: Mapping[tuple[str, str], object]) -> Markup:
+    """A table of (row, column) -> cell, both in the order in which they first occur; a dash where there is none."""
+    rows, columns = (list(dict.fromkeys(names)) for names in zip(*cells, strict=True))
+    return table([corner, *columns], [[row, *(cells.get((row, column), "–") for column in columns)] for row in rows])
 
 
 def records(rows: Sequence[Json]) -> Markup:
@@ -118,12 +124,8 @@ class Canvas:
     def place(self, figure: Figure, name: str, caption: str, **about: Any) -> Markup:
         """Save a figure, and return the HTML that embeds it with its caption.
 
-        Args:
-            caption: a macro of `pieces.html.j2`.
-            about: the macro's arguments.
-
-        Raises:
-            QuorumError: a section has the figure's name.
+        `caption`: a macro of `pieces.html.j2`. `about`: the macro's arguments. Raises QuorumError if a section has the
+        figure's name.
         """
         path = self.folder / f"{name}.svg"
         if path.exists():

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from statistics import fmean
 
 import yaml
 from pydantic import Field
 
-from pipeline.report.page import Cell, table
+from pipeline.report.page import Cell, Rows, pivot
 from pipeline.tasks.rouge import AVERAGED
 from pipeline.workspace.record import Json, Record
 
@@ -39,25 +39,16 @@ class Section(Record):
         return f"{self.source[0].upper()}{self.source[1:]}: {self.title}"
 
 
-class Paper(Record):
-    """Its tables and figures, in its order."""
-
-    sections: tuple[Section, ...] = Field(strict=False)
-
-    def with_sections(self, names: Iterable[str]) -> list[Section]:
-        """The paper's sections, and one for each of params.yaml's that is not among them."""
-        known = {section.name for section in self.sections}
-        own = [Section(name=name, source="your section", title=name) for name in names if name not in known]
-        return [*self.sections, *own]
+def read_paper(path: Path = PAPER) -> list[Section]:
+    """The paper's tables and figures, in its order."""
+    return [Section.model_validate(one) for one in yaml.safe_load(path.read_text(encoding="utf-8"))["sections"]]
 
 
-def read_paper(path: Path = PAPER) -> Paper:
-    """Parse paper.yaml."""
-    return Paper.model_validate(yaml.safe_load(path.read_text(encoding="utf-8")))
-
-
-PaperScores = Sequence[Mapping[str, str]]
-"""Rows of data/paper_results.csv: the paper's own numbers."""
+def sections_of(names: Iterable[str], *, paper: bool) -> list[Section]:
+    """The paper's sections, where they are shown, and one for each of params.yaml's that is not among them."""
+    sections, source = (read_paper(), "your section") if paper else ([], "section")
+    known = {section.name for section in sections}
+    return [*sections, *(Section(name=name, source=source, title=name) for name in names if name not in known)]
 
 
 def average_of(row: Mapping[str, str]) -> float:
@@ -65,14 +56,12 @@ def average_of(row: Mapping[str, str]) -> float:
     return float(row["average"]) if row["average"] else fmean(float(row[m]) for m in AVERAGED)
 
 
-def paper_table(paper: PaperScores, number: str) -> Json:
+def paper_table(paper: Rows, number: str) -> Json:
     """One of the paper's tables: average ROUGE and its parts, a row a method, a column a client."""
     rows = [row for row in paper if row["table"] == number]
-    clients, methods = (list(dict.fromkeys(row[column] for row in rows)) for column in ("client", "method"))
     cells = {
         (row["method"], row["client"]): Cell(f"{average_of(row):.2f}", " / ".join(filter(None, map(row.get, AVERAGED))))
         for row in rows
     }
-    body = [[method, *(cells.get((method, client), "–") for client in clients)] for method in methods]
     parts = ", and R-1 / R-2 / R-L" if any(cell.small for cell in cells.values()) else ""
-    return {"note": f"Table {number}: average ROUGE{parts}.", "table": table([rows[0]["backbone"], *clients], body)}
+    return {"note": f"Table {number}: average ROUGE{parts}.", "table": pivot(rows[0]["backbone"], cells)}

@@ -2,157 +2,146 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from pathlib import Path
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import combinations
 
 from markupsafe import Markup
 
-from pipeline.clients.batches import batch_sizes
-from pipeline.corpora.example import SPLITS, is_sample
-from pipeline.evaluation.scores import MEAN, Figures
-from pipeline.plan.learner import Training
+from pipeline.corpora.example import SPLITS
+from pipeline.evaluation.intervals import Interval, interval_of
+from pipeline.evaluation.scores import MEAN, Figures, ScoresBySeed
+from pipeline.federated.methods import OURS
 from pipeline.plan.orders import ReportOrder
 from pipeline.report.figures.intervals import draw_clients
-from pipeline.report.limits import limits, random_weights, truncation
-from pipeline.report.naming import facts_of, looks, mean_loss, rounds_cell
-from pipeline.report.page import Canvas, Cell, page, source_of, table
-from pipeline.report.pairs import Pair, ahead_by, reference_of
-from pipeline.report.paper import PaperScores, Section, paper_table
-from pipeline.runs.result_files import Cut, Result
-from pipeline.runs.results import Metrics, Results, common_clients
+from pipeline.report.notes import facts_of, limits, looks, mean_loss, rounds_cell, truncation
+from pipeline.report.page import Canvas, Cell, Rows, gain_digits, gain_text, page, source_of, table
+from pipeline.report.paper import Section, paper_table
+from pipeline.runs.result_files import Result
+from pipeline.runs.results import Metrics, Results, common_clients, side_by_side
 from pipeline.tasks.task import LOSS, Metric
 from pipeline.workspace.record import Json
 
-STATISTICS = ("pairs", "turns", "speakers", "words", "summary_words")
-"""Columns of data_<corpus>.csv."""
+Gains = Mapping[tuple[str, str, str], Interval]
+"""(Metric, run, another run) -> what the first gains over the other; more is better, also for a loss."""
 
 
 @dataclass(frozen=True)
 class PaperPage:
-    """Everything the page shows.
+    """Everything the page shows, but for pieces that are no comparison of runs.
 
     Attributes:
         metric: the score by which runs are compared.
+        files: run at a seed -> its result.
         notes: data set -> its source and how it was read.
         statistics: data set -> rows of data_<corpus>.csv.
-        compared: section -> the figures of its runs.
-        pairs: section -> the difference of every two runs.
-        of_settings: setting -> the result of one of its runs.
-        trainings: run at a seed -> its training's name; runs can share one.
-        extra: section -> pieces that are no comparison.
     """
 
     order: ReportOrder
     title: str
     metric: Metric
     results: Results
+    files: Mapping[str, Result]
     sections: Sequence[Section]
-    paper: PaperScores
+    paper: Rows
     notes: Mapping[str, Json]
-    statistics: Mapping[str, Sequence[Mapping[str, str]]]
-    compared: Mapping[str, Metrics]
-    pairs: Mapping[str, Sequence[Pair]]
-    of_settings: Mapping[str, Result]
-    trainings: Mapping[str, str | None]
-    extra: Mapping[str, Sequence[Markup]] = field(default_factory=dict)
+    statistics: Mapping[str, Sequence[Json]]
+
+    @cached_property
+    def compared(self) -> dict[str, Metrics]:
+        """Section of params.yaml -> the figures of its runs."""
+        samples = self.order.sign_flips
+        return {section: side_by_side(self.results, runs, samples) for section, runs in self.order.sections.items()}
+
+    @cached_property
+    def gains(self) -> dict[str, Gains]:
+        """The same -> the difference of every two of its runs."""
+        samples, endpoints = self.order.sign_flips, (self.metric, LOSS)
+        return {
+            section: gains_of(list(own), self.results, endpoints, samples) for section, own in self.compared.items()
+        }
+
+    def render(self, canvas: Canvas, extra: Mapping[str, Sequence[Markup]], warnings: Markup) -> str:
+        """The page; the figures of its sections are saved on a canvas.
+
+        `extra`: section -> pieces that are no comparison of runs.
+        """
+        runs = [row for rows in self.results.rows.values() for row in rows]
+        first = {row.setting: self.files[row.id] for row in reversed(runs)}
+        trainings = len({self.files[row.id]["training"] for row in runs} - {None})
+        return page(
+            "paper_page.html.j2",
+            warnings=warnings,
+            facts=[*facts_of(self.order, runs), ("runs", f"{len(runs)}, of {trainings} trainings")],
+            title=self.title,
+            sections=[self._section(one, canvas) | {"extra": extra.get(one.name, ())} for one in self.sections],
+            corpora={source_of(name, self.notes[name]["source"]): rows for name, rows in self.statistics.items()},
+            settings=settings_table({name: first[name] for name in self.order.settings if name in first}),
+            limits=limits(self.order, self.results),
+        )
+
+    def _section(self, section: Section, canvas: Canvas) -> Json:
+        compared = self.compared.get(section.name, {})
+        about = {"section": section, "printed": [paper_table(self.paper, number) for number in section.tables]}
+        if not compared:
+            return about | dict.fromkeys(("table", "ahead", "figure"), "")
+        reference = reference_of(list(compared), self.results)
+        ahead = ahead_by(self.gains[section.name], reference, (self.metric, LOSS))
+        drawn = draw_clients(compared, [*self.results.by_seed.values()], looks(self.order.runs), (self.metric, LOSS))
+        common, clients = common_clients(compared)
+        where = "mean" if common == clients else f"mean of {', '.join(common)}"
+        better = f"{reference} is better, also in test loss; it is over test meetings that both runs have, in {where}"
+        return about | {
+            "table": section_table(compared, self.results, self.metric, reference, ahead),
+            "ahead": better if ahead else "",
+            "figure": canvas.place(drawn, section.name, "comparison", title=section.title, runs=list(compared)),
+        }
 
 
-def render(data: PaperPage, folder: Path) -> str:
-    """The page; the figures of its sections are saved in a folder."""
-    meetings = {setting: meetings_tested(result) for setting, result in data.of_settings.items()}
-    return page(
-        "paper_page.html.j2",
-        samples=sorted(corpus for corpus, notes in data.notes.items() if is_sample(notes)),
-        random_weights=random_weights(data.order.backbone),
-        facts=_facts(data),
-        title=data.title,
-        sections=[_section(section, data, Canvas(folder)) for section in data.sections],
-        corpora=corpora_table(data.statistics, data.notes),
-        readings=readings(data.statistics),
-        settings=settings_table(data.of_settings),
-        limits=limits(data.order.backbone, data.order.runs, meetings, data.results),
-    )
-
-
-def _facts(data: PaperPage) -> list[tuple[str, str]]:
-    runs = [row for rows in data.results.rows.values() for row in rows]
-    trained = [row.training for row in runs if row.training is not None]
-    return [
-        *facts_of(data.order, runs),
-        ("runs", f"{len(runs)}, of {len(set(data.trainings.values()) - {None})} trainings"),
-        ("rounds", ", ".join(str(n) for n in sorted({one.rounds for one in trained}))),
-        ("learning rate", ", ".join(f"{rate:g}" for rate in sorted({one.learning_rate for one in trained}))),
-        ("training examples", f"{100 * data.order.knobs['train_fraction']:g}% of a client's, or as each part says"),
-    ]
-
-
-# --- sections ---------------------------------------------------------------------------------------------------------
-
-
-def _section(section: Section, data: PaperPage, canvas: Canvas) -> Json:
-    compared = data.compared.get(section.name, {})
-    common, clients = common_clients(compared)
-    reference = reference_of(list(compared), data.results)
-    ahead = ahead_by(data.pairs.get(section.name, ()), reference)
-    reference = reference if ahead else None
-    mean = "mean" if common == clients else f"mean of {', '.join(common)}"
-    figure = ""
-    if compared:
-        endpoints, by_seed = (data.metric, LOSS), list(data.results.by_seed.values())
-        drawn = draw_clients(compared, by_seed, looks(data.order.runs), endpoints)
-        figure = canvas.place(drawn, section.name, "comparison", title=section.title, runs=list(compared))
-    head = [
-        *(Cell("run", data.metric.title), *clients, mean),
-        *([] if common == clients else [f"mean of all {len(clients)}"]),
-        *([Cell(f"{reference} is ahead by", "in test loss, by")] if reference else []),
-        Cell("words (over the references’)", Markup("similarity,<br>repetition, %")),
-        *("test loss, mean", "best round"),
-    ]
-    rows = [section_row(run, own, compared, data.results, data.metric) for run, own in compared.items()]
-    if reference:
-        for row, run in zip(rows, compared, strict=True):
-            row.insert(-3, _ahead(ahead.get(run, {}), data.metric))
-    return {
-        "section": section,
-        "printed": [paper_table(data.paper, number) for number in section.tables],
-        "table": table(head, rows) if rows else "",
-        "ahead": f"{reference} is better, also in test loss; it is over test meetings that both runs have, in {mean}"
-        if reference
-        else "",
-        "trained_on": _trained_on(list(compared), data),
-        "figure": figure,
-        "extra": list(data.extra.get(section.name, ())),
-    }
-
-
-def _ahead(texts: Mapping[str, str], metric: Metric) -> Cell:
-    """What the reference gains over a run."""
-    return Cell(texts.get(metric.name, "–" if texts else ""), texts.get("loss", ""))
-
-
-def section_row(
-    name: str, figures: Mapping[str, Figures], compared: Metrics, results: Results, metric: Metric
-) -> list[Cell]:
-    """A run's scores by client with intervals, its summaries' surface, its test loss, its best rounds.
+def section_table(
+    compared: Metrics, results: Results, metric: Metric, reference: str | None, ahead: Mapping[str, Mapping[str, str]]
+) -> Markup:
+    """A row a run: scores by client with intervals, its summaries' surface, its test loss, its best rounds.
 
     Means are over the clients that all compared runs have. A run with all clients also has the mean over these.
+
+    `ahead`: run -> metric -> what the reference gains over it.
     """
     common, clients = common_clients(compared)
-    values = {metric: one.value for metric, one in figures[MEAN].metrics.items()}
-    cells = [_cell(figures.get(client), metric) for client in [*clients, MEAN]]
-    if common != clients:
-        cells.append(_cell(results.metrics[name][MEAN] if set(clients) < set(figures) else None, metric))
-    return [
-        Cell(results.rows[name][0].part, name),
-        *cells,
-        _words(values),
-        Cell(f"{values['loss']:.3f}" if "loss" in values else "–", _other_loss(figures, common)),
-        rounds_cell(results, name, figures, common),
+
+    def score(client: str) -> Callable[[str], Cell]:
+        return lambda run: _score(compared[run].get(client), metric)
+
+    def score_of_all(run: str) -> Cell:
+        return _score(results.metrics[run][MEAN] if set(clients) < set(compared[run]) else None, metric)
+
+    def gain(run: str) -> Cell:
+        return Cell(
+            ahead.get(run, {}).get(metric.name, "–" if run in ahead else ""), ahead.get(run, {}).get("loss", "")
+        )
+
+    def loss(run: str) -> Cell:
+        found = compared[run][MEAN].metrics.get("loss")
+        return Cell(f"{found.value:.3f}" if found else "–", _other_loss(compared[run], common))
+
+    columns: list[tuple[object, Callable[[str], Cell]]] = [
+        (Cell("run", metric.title), lambda run: Cell(results.rows[run][0].part, run)),
+        *((client, score(client)) for client in clients),
+        ("mean" if common == clients else f"mean of {', '.join(common)}", score(MEAN)),
+        *([] if common == clients else [(f"mean of all {len(clients)}", score_of_all)]),
+        *([(Cell(f"{reference} is ahead by", "in test loss, by"), gain)] if ahead else []),
+        (
+            Cell("words (over the references’)", Markup("similarity,<br>repetition, %")),
+            lambda run: _words(compared[run][MEAN].metrics),
+        ),
+        ("test loss, mean", loss),
+        ("best round", lambda run: rounds_cell(results, run, compared[run], common)),
     ]
+    return table([head for head, _ in columns], [[cell(run) for _, cell in columns] for run in compared])
 
 
-def _cell(figures: Figures | None, metric: Metric) -> Cell:
+def _score(figures: Figures | None, metric: Metric) -> Cell:
     """A score with its interval, or the loss of a run without one."""
     if figures is None:
         return Cell("–")
@@ -162,96 +151,60 @@ def _cell(figures: Figures | None, metric: Metric) -> Cell:
     return Cell(f"{score.value:.{metric.digits}f}", score.span(metric.digits - 1))
 
 
-def _words(values: Mapping[str, float]) -> Cell:
+def _words(metrics: Mapping[str, Interval]) -> Cell:
     """The mean length in words, and over that of the references; similarity and repetition."""
-    if "length" not in values:
+    if "length" not in metrics:
         return Cell("–")
-    return Cell(
-        f"{values['length']:.0f} ({values['length'] / values['reference_length']:.2f})",
-        f"{values['similarity']:.2f}, {values['repetition']:.2f}",
-    )
+    names = ("length", "reference_length", "similarity", "repetition")
+    length, reference, similarity, repetition = (metrics[name].value for name in names)
+    return Cell(f"{length:.0f} ({length / reference:.2f})", f"{similarity:.2f}, {repetition:.2f}")
 
 
 def _other_loss(figures: Mapping[str, Figures], common: Sequence[str]) -> str:
     """The test loss of the model that the row is not about, where a method has two."""
-    for name, text in (("server", "server’s"), ("local", "clients’")):
-        other = mean_loss(name, figures, common)
-        if other is not None:
-            return f"{text} {other:.3f}"
-    return ""
+    others = {text: mean_loss(name, figures, common) for name, text in (("server", "server’s"), ("local", "clients’"))}
+    return next((f"{text} {loss:.3f}" for text, loss in others.items() if loss is not None), "")
 
 
-def _trained_on(runs: Sequence[str], data: PaperPage) -> list[str]:
-    """A sentence a setting: its clients' training examples and optimizer steps a round, and what truncation lost."""
-    settings: dict[str, Training] = {}
-    for row in (data.results.rows[run][0] for run in runs):
-        if row.training is not None:
-            settings.setdefault(row.setting, row.training)
-    return [
-        f"Setting {name} trains on {steps_of(data.of_settings[name], training)}. {_lost(data.of_settings[name])}"
-        for name, training in settings.items()
-    ]
+def gains_of(runs: Sequence[str], results: Results, metrics: Sequence[Metric], samples: int) -> Gains:
+    """The difference of every two runs on each metric that both have, at the seeds and on the meetings of both.
 
+    The mean over the clients that all runs have.
 
-def steps_of(result: Result, training: Training) -> str:
-    """Each client's training examples, its weight, and its optimizer steps a round."""
-    counts = {client: own["train"] for client, own in result["sizes"].items()}
-    weights = {client: count * training.weights.get(client, 1.0) for client, count in counts.items()}
-    steps = {c: len(batch_sizes(count, training.batch_size)) * training.local_epochs for c, count in counts.items()}
-    shares = {client: f"{100 * weight / sum(weights.values()):.0f}%" for client, weight in weights.items()}
-    return ", ".join(
-        f"{count} examples of {client} ({shares[client]} of all, {steps[client]} optimizer steps a round)"
-        for client, count in counts.items()
-    )
-
-
-def meetings_tested(result: Result) -> dict[str, int]:
-    """Client -> on how many meetings it is tested."""
-    groups: dict[str, set[str]] = {}
-    for row in result["scores"]["examples"]:
-        groups.setdefault(row["client"], set()).add(row["group"])
-    return {client: len(own) for client, own in groups.items()}
-
-
-# --- data -------------------------------------------------------------------------------------------------------------
-
-
-def corpora_table(statistics: Mapping[str, Sequence[Mapping[str, str]]], notes: Mapping[str, Json]) -> Markup:
-    """A row a domain and split: its source, its statistics as it was read here, and in small print the paper's."""
-    rows = []
-    for corpus, own in statistics.items():
-        reading = f"{notes[corpus]['span_end']}_" if notes[corpus].get("span_end") else ""
-        for row in own:
-            cells = (Cell(row[f"{reading}{name}"], row.get(f"paper_{name}", "")) for name in STATISTICS)
-            where = (Cell(row[column], kind="left") for column in ("domain", "split"))
-            rows.append([source_of(corpus, notes[corpus]["source"]), *where, *cells, row[f"{reading}without_turns"]])
-    left = (Cell("domain", kind="left"), Cell("split", kind="left"))
-    return table(["corpus", *left, *STATISTICS[:-1], "words of summary", "examples without turns"], rows)
-
-
-def readings(statistics: Mapping[str, Sequence[Mapping[str, str]]]) -> dict[str, int] | None:
-    """Reading of a span's end -> the number of rows whose turns are those of the paper's Table II; `rows`: of all."""
-    rows = [row for row in statistics.get("qmsum", ()) if row["paper_turns"]]
-    same = {
-        reading: sum(abs(float(row[f"{reading}_turns"]) - float(row["paper_turns"])) < 0.01 for row in rows)
-        for reading in ("inclusive", "exclusive")
+    `samples`: random signs of meetings behind each interval.
+    """
+    common, _ = common_clients({run: results.metrics[run] for run in runs})
+    of_common = {
+        seed: {run: [row for row in rows if row.client in common] for run, rows in own.items() if run in runs}
+        for seed, own in results.scored_by_seed.items()
     }
-    return same | {"rows": len(rows)} if rows else None
+    scores = ScoresBySeed(of_common, {metric.name: metric for metric in metrics})
+    pairs = [(one.name, run, against) for one in metrics for run, against in combinations(runs, 2)]
+    found = {pair: scores.contrast({pair[1]: 1, pair[2]: -1}, pair[0], None) for pair in pairs}
+    return {pair: interval_of(clusters, samples) for pair, clusters in found.items() if clusters is not None}
+
+
+def reference_of(runs: Sequence[str], results: Results) -> str | None:
+    """The run with which the page compares a section's others: the first of our method in the order of params.yaml."""
+    return next((run for run, rows in results.rows.items() if run in runs and rows[0].part == OURS), None)
+
+
+def ahead_by(gains: Gains, reference: str | None, metrics: Sequence[Metric]) -> dict[str, dict[str, str]]:
+    """Run -> metric -> the text of what the reference gains over it, with its interval."""
+    digits, found = {metric.name: gain_digits(metric) for metric in metrics}, dict[str, dict[str, str]]()
+    for (metric, run, against), gain in gains.items():
+        if reference in (run, against):
+            turned = Interval(-gain.value, -gain.high, -gain.low)
+            own, other = (gain, against) if run == reference else (turned, run)
+            found.setdefault(other, {})[metric] = gain_text(own, digits[metric])
+    return found
 
 
 def settings_table(results: Mapping[str, Result]) -> Markup:
-    """A row a setting: the number of examples of each client, and what truncation lost.
-
-    Args:
-        results: setting -> the result of one of its runs.
-    """
+    """A row a setting: the number of examples of each client, and what truncation lost, from one of its results."""
     rows = []
     for name, result in results.items():
         sizes = [f"{client} {'/'.join(str(own[s]) for s in SPLITS)}" for client, own in result["sizes"].items()]
-        rows.append([name, Cell(", ".join(sizes), kind="text"), Cell(_lost(result), kind="text")])
+        rows.append([name, Cell(", ".join(sizes), kind="text"), Cell(truncation(result["cut"]), kind="text")])
     left = (Cell("examples a client, train/val/test", kind="left"), Cell("truncation", kind="left"))
     return table(["setting", *left], rows)
-
-
-def _lost(result: Result) -> Markup:
-    return truncation(Cut(**result["cut"]) if result["cut"] else None)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import product
 from statistics import fmean
 
 import pandas as pd
@@ -14,18 +16,26 @@ from pipeline.evaluation.agreement import kappa, shares
 from pipeline.evaluation.intervals import Interval
 from pipeline.evaluation.scores import MEAN
 from pipeline.federated.history import History, best_validation_loss, client_rounds
-from pipeline.plan.orders import RunRow
 from pipeline.report.figures import bars, curves, intervals, matrices
 from pipeline.report.figures.style import Look, colour
-from pipeline.report.page import Canvas, piece, table
+from pipeline.report.page import Canvas, Rows, piece, pivot, table
 from pipeline.runs.results import Metrics, Results, knob_of
 from pipeline.tasks.task import Metric
 from pipeline.workspace.record import Json
 
-Analysis = Mapping[str, Mapping[str, Json]]
-"""Tables of the stage `analyze`: kind -> name of a run or manifest -> its table."""
-Rows = Sequence[Mapping[str, str]]
-"""Rows of a CSV file."""
+Analyses = Mapping[str, Json]
+"""Tables of one kind of the stage `analyze`: name of a run or manifest -> its table."""
+
+
+PAPER_SHARES = {"Academic": "86%", "Committee": "88%", "Product": "89%"}
+SHARES = {
+    "distilled": "words distilled",
+    "all_subwords": "all subwords",
+    "fraction": "subwords, mean",
+    "paper": "the paper",
+    "content_given_distilled": "nouns and verbs among the distilled",
+}
+"""Share in word_shares.csv, or the paper's -> its column."""
 
 
 def rounds_of_clients(results: Results, runs: Sequence[str]) -> list[Markup]:
@@ -41,26 +51,22 @@ def share_text(row: Mapping[str, str]) -> str:
     return f"{value:.1f}%" + (" ({:.1f} … {:.1f})".format(*ends) if ends else "")
 
 
-def words_learned(shares: Rows, pos: Rows) -> list[Markup]:
-    """Our counterpart of the paper's 86, 88 and 89% of words distilled, and the shares by part of speech.
+def words(shares: Rows, pos: Rows) -> list[Markup]:
+    """A row a client: shares of its words, and those of the paper; and a row a part of speech.
 
-    Args:
-        shares: rows of word_shares.csv.
-        pos: rows of pos_kd.csv.
+    `shares`: rows of word_shares.csv. `pos`: rows of pos_kd.csv.
     """
-    found = [f"{row['client']} {share_text(row)}" for row in shares if row["share"] == "distilled"]
-    if not found:
+    if not shares or not pos:
         return []
-    clients = list(dict.fromkeys(row["client"] for row in pos))
-    cells = {
+    known = {(row["client"], row["share"]): share_text(row) for row in shares}
+    known |= {(client, "paper"): share for client, share in PAPER_SHARES.items()}
+    clients = dict.fromkeys(row["client"] for row in shares)
+    learned = {(client, SHARES[one]): known.get((client, one), "–") for client in clients for one in SHARES}
+    lifts = {
         (row["pos"], row["client"]): f"{float(row['distilled_given_pos']):.0%} ({float(row['lift']):.2f})"
-        for row in pos
+        for row in sorted(pos, key=lambda row: row["pos"])
     }
-    rows = [
-        [part, *(cells.get((part, client), "–") for client in clients)] for part in sorted({row["pos"] for row in pos})
-    ]
-    head = ["distilled, of a part of speech (lift)", *clients]
-    return [piece("words_learned", shares="; ".join(found)), table(head, rows), piece("lift")]
+    return [pivot("Client", learned), pivot("distilled, of a part of speech (lift)", lifts), piece("lift")]
 
 
 def parts_of_speech(canvas: Canvas, pos: Rows, runs: Sequence[str]) -> list[Markup]:
@@ -80,15 +86,15 @@ def untrained(metrics: Metrics, run: str, metric: Metric) -> list[Markup]:
     return [piece("untrained", metric=metric.title, scores=text)] if own else []
 
 
-def crossed_losses(canvas: Canvas, analysis: Analysis) -> list[Markup]:
+def crossed_losses(canvas: Canvas, tables: Analyses) -> list[Markup]:
     """The loss of every client's adapter on every client's test set, as pictures."""
-    if not (tables := analysis.get("crossed", {})):
+    if not tables:
         return []
     figure = matrices.draw_cells(tables, "trained by", "tested on", "Blues_r")
     return [canvas.place(figure, "crossed", "crossed", runs=list(tables))]
 
 
-def divergences(canvas: Canvas, analysis: Analysis) -> list[Markup]:
+def divergences(canvas: Canvas, tables: Analyses) -> list[Markup]:
     """Divergences of topics and words between clients, a picture a setting and seed."""
     return [
         canvas.place(
@@ -100,7 +106,7 @@ def divergences(canvas: Canvas, analysis: Analysis) -> list[Markup]:
             topics=f"{found['by_chance']['topics']:.2f}",
             words=f"{found['by_chance']['words']:.2f}",
         )
-        for name, found in analysis.get("divergence", {}).items()
+        for name, found in tables.items()
     ]
 
 
@@ -120,14 +126,11 @@ def ratings(canvas: Canvas, rows: Rows, ours: str, samples: int) -> list[Markup]
     return [canvas.place(bars.draw_ratings(found, ours), "human", "human", **about), table(head, cells)]
 
 
-# --- the teacher ------------------------------------------------------------------------------------------------------
-
-
-def teacher_deciles(canvas: Canvas, results: Results, analysis: Analysis) -> list[Markup]:
+def teacher_deciles(canvas: Canvas, results: Results, tables: Analyses) -> list[Markup]:
     """The teacher against the student by decile of the teacher's entropy, a figure for each run with results."""
     runs = {row.id.replace("/", "-"): name for name, rows in results.rows.items() for row in rows}
     placed = []
-    for run, found in analysis.get("deciles", {}).items():
+    for run, found in tables.items():
         if run in runs:
             tau = knob_of(results, runs[run], "tau")
             figure = curves.draw_deciles(found, tau)
@@ -147,60 +150,50 @@ def teacher_and_student(canvas: Canvas, results: Results, run: str) -> list[Mark
     return [canvas.place(figure, f"teacher_{run}", "teacher_by_round", run=run)]
 
 
-# --- knobs ------------------------------------------------------------------------------------------------------------
-
-
 def knob_sweep(
     canvas: Canvas, results: Results, runs: Sequence[str], knob: str, name: str, usual: str, metric: Metric
 ) -> list[Markup]:
     """Losses and a score against a knob of AdaFedSelectKD, over the runs that set it.
 
-    Args:
-        usual: the run with the value that all other experiments use.
-        metric: the score of predictions.
+    `usual`: the run with the value that all other experiments use. `metric`: the score of predictions.
     """
-    known = [run for run in runs if run in results.metrics and not math.isnan(knob_of(results, run, knob))]
-    points = sorted((_point(results, run, knob, metric) for run in known), key=lambda point: point.value)
-    if len(points) < 2:
+    known = {run: knob_of(results, run, knob) for run in runs if run in results.metrics}
+    known = {run: value for run, value in sorted(known.items(), key=lambda one: one[1]) if not math.isnan(value)}
+    if len(known) < 2:
         return []
-    best = min(points, key=lambda point: point.validation.value)
+    means = {run: results.metrics[run][MEAN].metrics for run in known}
+    losses = {run: best_validation_loss(results.histories[run]) for run in known}
+    panels = {
+        "validation loss, nats a token": [(value, Interval(*[losses[run]] * 3)) for run, value in known.items()],
+        "test loss, nats a token": [(value, means[run]["loss"]) for run, value in known.items()],
+        f"{metric.title} on the test set": [
+            (value, means[run][metric.name]) for run, value in known.items() if metric.name in means[run]
+        ],
+    }
     chosen = knob_of(results, usual, knob) if usual in results.rows else math.nan
-    about = {"knob": name, "best": best.label, "marked": not math.isnan(chosen), "runs": known}
-    figure = intervals.draw_sweep(points, name, chosen, metric.title)
-    return [canvas.place(figure, f"sweep_{knob}", "sweep", **about)]
-
-
-def _point(results: Results, run: str, knob: str, metric: Metric) -> intervals.Point:
-    own, loss = results.metrics[run][MEAN].metrics, best_validation_loss(results.histories[run])
-    value = knob_of(results, run, knob)
-    return intervals.Point(value, Interval(loss, loss, loss, 0.0), own["loss"], own.get(metric.name))
+    best = known[min(losses, key=losses.__getitem__)]
+    about = {
+        "knob": name,
+        "best": f"{best:.3g}",
+        "marked": not math.isnan(chosen),
+        "runs": [r for r in runs if r in known],
+    }
+    return [canvas.place(intervals.draw_sweep(panels, name, chosen), f"sweep_{knob}", "sweep", **about)]
 
 
 def tuned(results: Results, trials: Rows, runs: Sequence[str]) -> list[Markup]:
-    """The chosen trial of each tuned knob of some runs, and whether it lies at the end of its grid.
-
-    Args:
-        trials: rows of tuning.csv, of one scale.
-    """
-    tried: dict[str, list[Mapping[str, str]]] = {}
-    for row in trials:
-        tried.setdefault(row["chooses"], []).append(row)
-    keys = [(run, key) for run in runs for key in tried if key.rpartition(".")[0] == f"runs.{run}"]
-    texts = [_chosen(run, tried[key], results.rows.get(run, ())) for run, key in keys]
+    """The chosen trial of each tuned knob of some runs; `trials`: rows of tuning.csv, of one scale."""
+    count = Counter(row["chooses"] for row in trials)
+    chosen = {row["chooses"]: row for row in trials if row["chosen"] == "1"}
+    texts = []
+    for run, (key, best) in product(runs, chosen.items()):
+        where, _, knob = key.rpartition(".")
+        if where == f"runs.{run}":
+            training = results.rows[run][0].training if run in results.rows else None
+            known = {} if training is None else training.model_dump() | training.hyperparameters
+            other = "" if training is None or float(best["value"]) == known.get(knob) else " (the run has another)"
+            texts.append(f"{run} {knob}={best['value']} of {count[key]} trials{other}")
     return [piece("chosen", trials="; ".join(texts))] if texts else []
-
-
-def _chosen(run: str, trials: Rows, rows: Sequence[RunRow]) -> str:
-    best = next(row for row in trials if row["chosen"] == "1")
-    values, knob = [float(row["value"]) for row in trials], best["chooses"].rpartition(".")[2]
-    edge = ", the end of what was tried" if float(best["value"]) in (min(values), max(values)) else ""
-    training = rows[0].training if rows else None
-    known = {} if training is None else training.model_dump() | training.hyperparameters
-    other = "" if training is None or float(best["value"]) == known.get(knob) else " (the run has another)"
-    return f"{run} {knob}={best['value']} of {len(trials)} trials{edge}{other}"
-
-
-# --- bytes ------------------------------------------------------------------------------------------------------------
 
 
 def bytes_sent(

@@ -41,8 +41,7 @@ COLUMNS = ("sheet", "rater", "item", "client", "meeting", "example", "against", 
 def export(raters: int, seed: int) -> None:
     """Write sheets `rater-N.html` and `rater-N.csv` into reports/ratings, and their keys into results/ratings.
 
-    Raises:
-        QuorumError: params.yaml has no run of one of the four methods.
+    Raises QuorumError if params.yaml has no run of one of the four methods.
     """
     compared = _compared(planned_runs())
     lines = {method: read_jsonl(layout.predictions(row.id)) for method, row in compared.items()}
@@ -88,8 +87,7 @@ def draw(meetings: Mapping[str, str], count: int, seed: int) -> list[str]:
 def import_ratings(files: Sequence[Path]) -> None:
     """Check filled sheets and join them into results/ratings.csv, where they replace former ratings of the sheets.
 
-    Raises:
-        QuorumError: a file is not a filled sheet, a sheet has two raters, or a rater has rated a pair twice.
+    Raises QuorumError if a file is not a filled sheet, a sheet has two raters, or a rater has rated a pair twice.
     """
     path = layout.ratings_table()
     former = read_table(path) if path.is_file() else []
@@ -156,8 +154,7 @@ def _of_csv(text: str, rater: str) -> list[FilledSheet]:
 def current_ratings(runs: Sequence[RunRow], files: Mapping[str, Result]) -> list[dict[str, str]]:
     """The ratings of these runs' summaries; those of summaries that have changed are left out, and reported.
 
-    Args:
-        files: run at a seed -> its result.
+    `files`: run at a seed -> its result.
     """
     path = layout.ratings_table()
     if not path.is_file():
@@ -183,8 +180,7 @@ def _compared(runs: Sequence[RunRow]) -> dict[str, RunRow]:
 def _pairs(texts: Mapping[str, Mapping[tuple[str, str], str]]) -> dict[tuple[str, str, str], dict[str, str]]:
     """(Client, test example, other method) -> method -> its summary, or a hash of it.
 
-    Args:
-        texts: method -> (client, example) -> its summary, or a hash of it.
+    `texts`: method -> (client, example) -> its summary, or a hash of it.
     """
     ours = texts.get(OURS, {})
     return {

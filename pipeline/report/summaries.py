@@ -18,9 +18,8 @@ Predictions = Mapping[str, Sequence[Json]]
 def lens(items: Sequence[Json], tau: float, predictions: Predictions) -> list[Json]:
     """References with the teacher's entropy at every word.
 
-    Args:
-        items: `client`, `id`, `pieces` of tokens, and the `entropy` in nats at each.
-        tau: in nats; a word is distilled where its first token's entropy is below.
+    `items`: `client`, `id`, `pieces` of tokens, and the `entropy` in nats at each. `tau`: in nats; a word is distilled
+    where its first token's entropy is below.
     """
     queries = {row["id"]: row["query"] for rows in predictions.values() for row in rows}
     found = []
@@ -58,9 +57,7 @@ def _case(client: str, row: Json, texts: Sequence[tuple[str, str]]) -> Json:
 def median_cases(scored: Mapping[str, Sequence[Scored]], predictions: Predictions, metric: Metric) -> list[Json]:
     """Table VIII by a rule: each client's test example with the median of ours − theirs in a metric.
 
-    Args:
-        scored: ours and theirs -> the scores of its examples at one seed.
-        predictions: of the same two.
+    `scored`: ours and theirs -> the scores of its examples at one seed. `predictions`: of the same two.
     """
     ours, theirs = scored
     other = {row.id: row.values[metric.name] for row in scored[theirs]}

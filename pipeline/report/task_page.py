@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence, Set
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
 
@@ -12,29 +11,25 @@ from markupsafe import Markup
 from matplotlib.figure import Figure
 
 from pipeline.evaluation.comparisons import Effect
-from pipeline.evaluation.pooled import LabelCounts, divergences, roughness
-from pipeline.plan.orders import ReportOrder, RunRow
+from pipeline.evaluation.pooled import divergences, roughness
+from pipeline.plan.orders import ReportOrder
+from pipeline.report import task_tables as rows
 from pipeline.report.effects import effect_records, effects_table
-from pipeline.report.figures.curves import Points, draw_costs, draw_curves
+from pipeline.report.figures.curves import Points, draw_curves
 from pipeline.report.figures.intervals import draw_forest
 from pipeline.report.figures.matrices import draw_distances
-from pipeline.report.page import Canvas, page
-from pipeline.report.task_tables import (
-    THEIRS,
-    PaperRows,
-    RunOutcome,
-    client_rows,
-    cost_row,
-    federation_row,
-    majority_row,
-    method_row,
-    with_paper,
-)
+from pipeline.report.page import Canvas, Rows, page
+from pipeline.report.task_tables import Outcome, metrics_of
 from pipeline.tasks.task import Metric
 from pipeline.workspace.record import Json
 
-TITLES = {"classify": "Classifying", "tag": "Tagging", "answer": "Answering", "title": "Writing titles"}
-"""Task -> its name on pages."""
+NAMES = {
+    "classify": ("Classifying", "text classification"),
+    "tag": ("Tagging", "sequence tagging"),
+    "answer": ("Answering", "question answering"),
+    "title": ("Writing titles", "seq2seq"),
+}
+"""Task -> its name on pages, and in the paper."""
 Tables = dict[str, list[Json]]
 WHOLE = "whole-"
 """Prefix of the names of settings that are drawn and have no training."""
@@ -47,118 +42,106 @@ class TaskPage:
 
     Attributes:
         outcomes: run -> its results.
-        label_counts: setting -> seed -> client -> label -> training texts.
-        metrics: data set -> its task's.
-        data: a row a data set.
+        drawn: setting -> seed -> `clients` (client -> label -> training texts) and `unassigned` (texts of no client).
+        notes: data set -> its counts and its source.
         altered: settings that are skewed differently from the paper's; its numbers are not shown with them.
-        unassigned: setting -> the number of sampled texts that no client has, at the first seed.
     """
 
     order: ReportOrder
-    outcomes: Mapping[str, RunOutcome]
-    label_counts: Mapping[str, Mapping[int, LabelCounts]]
-    metrics: Mapping[str, Sequence[Metric]]
+    outcomes: Mapping[str, Outcome]
+    drawn: Mapping[str, Mapping[int, Json]]
+    notes: Mapping[str, Json]
     question: str
     effects: Sequence[Effect]
-    data: Sequence[Json]
-    paper: PaperRows
-    altered: Set[str] = frozenset()
-    unassigned: Mapping[str, int] = field(default_factory=dict)
-
-    def metric(self, run: str) -> Metric:
-        """The first metric of a run's task."""
-        return self.metrics[self.outcomes[run].row.data[0]][0]
+    paper: Rows
+    altered: Set[str]
 
     def data_set(self, setting: str) -> str:
         """A setting's data set."""
         return self.order.settings[setting].data_sets[0]
 
-    def task(self, setting: str) -> str:
-        """The task of a setting's data set."""
-        return self.order.data[self.data_set(setting)].rpartition(".")[2]
+    def names(self, data: str) -> tuple[str, str]:
+        """The names of a data set's task on the page and in the paper, where it has one of published data."""
+        task = self.order.data[data].rpartition(".")[2]
+        ours, theirs = NAMES.get(task, (task, ""))
+        return ours, theirs if data in self.order.published else ""
 
     def methods(self) -> list[str]:
         """The settings of Table 2: those that the file lists, or all that have runs."""
         used = {one.row.setting for one in self.outcomes.values()}
         return self.order.sections.get("methods", [setting for setting in self.order.settings if setting in used])
 
-    def runs(self, section: str) -> list[str]:
+    def runs(self, section: str) -> list[Outcome]:
         """A section's runs that have results."""
-        return [run for run in self.order.sections.get(section, []) if run in self.outcomes]
+        return [self.outcomes[run] for run in self.order.sections.get(section, []) if run in self.outcomes]
 
     def title(self, setting: str) -> str:
         """The page's name of a setting of Table 2: its task and data set, and its own name where others share these."""
         data = self.data_set(setting)
         alone = [self.data_set(one) for one in self.methods()].count(data) == 1
-        task = TITLES.get(self.task(setting), self.task(setting))
-        return f"{task} ({data})" if alone else f"{task} ({data}, {setting})"
-
-    # -- tables --
+        return f"{self.names(data)[0]} ({data}{'' if alone else f', {setting}'})"
 
     def tables(self) -> Tables:
         """Name of a CSV -> its rows, for tables with rows; the paper's numbers are shown with published data alone."""
-        natural: Tables = {}
-        for run in self.runs("natural"):
-            rows = natural.setdefault(f"natural-{self.outcomes[run].row.data[0]}", [])
-            rows.append(client_rows(self.outcomes[run], self.metric(run)))
-        tables = {
+        samples = self.order.sign_flips
+        tables: Tables = {
             "comparisons": effect_records(self.effects),
-            "data": [
-                {key: value for key, value in row.items() if self.order.published or not key.startswith("paper")}
-                for row in self.data
-            ],
+            "data": [self._data(name) for name in self.notes],
             **{f"methods-{setting}": self._methods(setting) for setting in self.methods()},
-            "federations": [self._federation(name) for name in self.label_counts],
+            "federations": [self._federation(name) for name in self.drawn],
             "partitions": [self._partition(run) for run in self.runs("partitions")],
-            "cuts": [self._cost(run, self._paper_cut(self.outcomes[run].row)) for run in self.runs("cuts")],
-            "sizes": [self._cost(run) for run in self.runs("sizes")],
-            **natural,
+            "cuts": [rows.cost_row(run, samples, self._paper_cut(run)) for run in self.runs("cuts")],
+            "sizes": [rows.cost_row(run, samples) for run in self.runs("sizes")],
         }
-        return {name: rows for name, rows in tables.items() if rows}
+        for run in self.runs("natural"):
+            tables.setdefault(f"natural-{run.row.data[0]}", []).append(rows.client_row(run))
+        return {name: own for name, own in tables.items() if own}
+
+    def _data(self, name: str) -> Json:
+        """Its row, with the training texts of its first run whose first windows lack the answer."""
+        run = next((one for one in self.outcomes.values() if one.row.data[0] == name), None)
+        unlearned = None if run is None else int(next(iter(run.results.values()))["unlearned"])
+        row = rows.data_row(name, self.notes[name], unlearned, self.names(name)[1], self.paper)
+        return {key: value for key, value in row.items() if self.order.published or not key.startswith("paper")}
 
     def _methods(self, setting: str) -> list[Json]:
-        runs = [self.outcomes[run] for run in self._called_after(setting)]
+        data, runs = self.data_set(setting), self._called_after(setting)
         if not runs:
             return []
-        metrics, label_counts = self.metrics[runs[0].row.data[0]], self.label_counts[setting]
-        rows = [method_row(run, metrics, label_counts, self.order.sign_flips) for run in runs]
-        counts = [Counter(labels) for labels in next(iter(label_counts.values())).values()]
-        major = majority_row(runs[0].scored, metrics[0], sum(counts, Counter()))
-        published = self.data_set(setting) in self.order.published and setting not in self.altered
-        theirs = THEIRS.get(self.task(setting), "") if published else ""
-        return with_paper(rows, self.paper, theirs) + ([major] if major else [])
+        label_counts = {seed: own["clients"] for seed, own in self.drawn[setting].items()}
+        found = [rows.method_row(run, label_counts, self.order.sign_flips) for run in runs]
+        about = self.order.settings[setting]
+        grouped = getattr(about, "by", "label") != "label" or getattr(about, "silos", None)
+        first = next(iter(label_counts.values()))
+        major = None if grouped else rows.majority_row(runs[0], self.order.data[data], first)
+        theirs = "" if setting in self.altered else self.names(data)[1]
+        return rows.with_paper(found, self.paper, theirs) + ([major] if major else [])
 
-    def _partition(self, run: str) -> Json:
-        outcome, cost = self.outcomes[run], self._cost(run)
-        rough = fmean(roughness(curve) for curve in outcome.curves.values())
-        shown = {name: cost[name] for name in (self.metric(run).name, "low", "high")}
-        return {"run": run, "setting": outcome.row.setting, **shown, "roughness": round(rough, 3)}
+    def _partition(self, run: Outcome) -> Json:
+        rough = fmean(roughness(curve) for curve in run.by_round().values())
+        shown = {"run": run.row.name, "setting": run.row.setting, **rows.score_of(run, self.order.sign_flips)}
+        return shown | {"roughness": round(rough, 3)}
 
     def _federation(self, setting: str) -> Json:
         runs = (run.row for run in self.outcomes.values() if run.row.setting == setting)
-        sizes = {row.training.batch_size for row in runs if row.training}
-        counts = next(iter(self.label_counts[setting].values()))
-        about = self.order.settings[setting]
+        batch = max((row.training.batch_size for row in runs if row.training), default=None)
+        first, about = next(iter(self.drawn[setting].values())), self.order.settings[setting]
         skew = {knob: "" if (value := getattr(about, knob, None)) is None else value for knob in ("alpha", "beta")}
-        row = federation_row(setting, counts, max(sizes, default=None))
-        return {"setting": setting} | skew | row | {"held_by_nobody": self.unassigned.get(setting, 0)}
+        sizes = rows.federation_row(first["clients"], batch)
+        return {"setting": setting} | skew | sizes | {"held_by_nobody": int(first["unassigned"])}
 
-    def _paper_cut(self, run: RunRow) -> float | None:
-        if run.learner is None or run.learner.above != "layers" or run.setting in self.altered:
+    def _paper_cut(self, run: Outcome) -> float | None:
+        row = run.row
+        if row.learner is None or row.learner.above != "layers" or row.setting in self.altered:
             return None
-        name = f"{run.method.removeprefix('Ada')} frozen={run.learner.view.frozen}"
-        return next((float(row["value"]) for row in self.paper if row["table"] == "3" and row["method"] == name), None)
-
-    def _cost(self, run: str, paper: float | None = None) -> Json:
-        return cost_row(self.outcomes[run], self.metric(run), self.order.sign_flips, paper)
+        name = f"{row.method.removeprefix('Ada')} frozen={row.learner.view.frozen}"
+        return next((float(one["value"]) for one in self.paper if (one["table"], one["method"]) == ("3", name)), None)
 
     def _metric_of(self, effect: Effect) -> Metric:
-        """An effect's metric, of its first run; for a run without results, the first metric with that name."""
-        run = next(iter(effect.comparison.terms))
-        own = self.metrics[self.outcomes[run].row.data[0]] if run in self.outcomes else ()
-        return next(one for group in (own, *self.metrics.values()) for one in group if one.name == effect.metric)
-
-    # -- figures --
+        """An effect's metric, of its first run; for a run without results, the first of any task with that name."""
+        first = self.outcomes.get(next(iter(effect.comparison.terms)))
+        known = [*(first.metrics if first else ()), *metrics_of(self.order)]
+        return next(metric for metric in known if metric.name == effect.metric)
 
     def draw(self, folder: Path) -> dict[str, Markup]:
         """Save every figure; name -> the HTML that embeds it."""
@@ -170,56 +153,55 @@ class TaskPage:
         return found
 
     def _figures(self) -> dict[str, Figure]:
-        figures = {}
-        panels = {self.title(s): curves for s in self.methods() if (curves := self._curves(self._called_after(s)))}
-        if panels:
-            figures["curves"] = draw_curves(panels, LOSS)
-        if curves := self._curves(self.runs("partitions")):
-            figures["partition_curves"] = draw_curves({"": curves}, LOSS)
-        cuts: dict[str, dict[str, Points]] = {}
-        for run, curve in self._curves(self.runs("cuts")).items():
-            cuts.setdefault(self.outcomes[run].row.method.removeprefix("Ada"), {})[run] = curve
-        if cuts:
-            figures["cut_curves"] = draw_curves(cuts, LOSS)
-        if sizes := self.runs("sizes"):
-            points = {run: (self.outcomes[run].sent / 1e6, self._cost(run)[self.metric(run).name]) for run in sizes}
-            figures["size_curves"] = draw_curves({"": self._curves(sizes)}, LOSS)
-            figures["size_figure"] = draw_costs(points, "MB sent", self.metric(sizes[0]).title)
-        alphas = {name: getattr(self.order.settings[name], "alpha", None) for name in self.label_counts}
-        whole = {name: alpha for name, alpha in alphas.items() if name.startswith(WHOLE) and alpha is not None}
-        if whole:
-            counts = {
-                name: next(iter(self.label_counts[name].values())) for name in sorted(whole, key=whole.__getitem__)
-            }
-            figures["distances"] = draw_distances({name: divergences(own) for name, own in counts.items()})
+        cuts: dict[str, list[Outcome]] = {}
+        for run in self.runs("cuts"):
+            cuts.setdefault(run.row.method.removeprefix("Ada"), []).append(run)
+        sizes = self.runs("sizes")
+        groups = {
+            "curves": {self.title(setting): self._called_after(setting) for setting in self.methods()},
+            "partition_curves": {"": self.runs("partitions")},
+            "cut_curves": cuts,
+            "size_curves": {"": sizes},
+        }
+        curves = {name: {title: _curves(runs) for title, runs in own.items()} for name, own in groups.items()}
+        panels = {name: {title: one for title, one in own.items() if one} for name, own in curves.items()}
+        figures = {name: draw_curves(own, LOSS) for name, own in panels.items() if own}
+        if sizes:
+            scores = [rows.score_of(run, self.order.sign_flips)[run.metric.name] for run in sizes]
+            points = {run.row.name: [(run.sent / 1e6, score)] for run, score in zip(sizes, scores, strict=True)}
+            figures["size_figure"] = draw_curves({"": points}, sizes[0].metric.title, "MB sent")
+        alphas = {s: getattr(self.order.settings[s], "alpha", None) for s in self.drawn if s.startswith(WHOLE)}
+        known = sorted((alpha, setting) for setting, alpha in alphas.items() if alpha is not None)
+        if known:
+            counts = {setting: next(iter(self.drawn[setting].values()))["clients"] for _, setting in known}
+            figures["distances"] = draw_distances({setting: divergences(own) for setting, own in counts.items()})
         return figures
 
-    def _called_after(self, setting: str) -> list[str]:
+    def _called_after(self, setting: str) -> list[Outcome]:
         """The runs with results of a setting's table of methods."""
-        own = (run for run, one in self.outcomes.items() if one.row.setting == setting)
-        return [run for run in own if run.startswith(f"{setting}-")]
+        own = (run for run in self.outcomes.values() if run.row.setting == setting)
+        return [run for run in own if run.row.name.startswith(f"{setting}-")]
 
-    def _curves(self, runs: Iterable[str]) -> dict[str, Points]:
-        """Run -> (round, its development loss, the mean over seeds); runs that train nothing are left out."""
-        curves = {run: self.outcomes[run].curves.values() for run in runs if self.outcomes[run].curves}
-        return {run: list(enumerate(map(fmean, zip(*own, strict=False)), 1)) for run, own in curves.items()}
-
-    # -- pages --
-
-    def render(self, figures: Mapping[str, Markup], tables: Tables, samples: Sequence[str]) -> str:
+    def render(self, figures: Mapping[str, Markup], tables: Tables, warnings: Markup) -> str:
         """The page as HTML, from the results of `draw` and `tables`."""
-        seeds = {seed: f"seed {seed}" for one in self.outcomes.values() for seed in sorted(one.scored)}
+        seeds = {seed: f"seed {seed}" for one in self.outcomes.values() for seed in sorted(one.results)}
         return page(
             "task_page.html.j2",
             figures,
+            warnings=warnings,
             order=self.order,
-            samples=samples,
             ours=self.order.paper is None,
-            writes=any(metric.name == "coco" for own in self.metrics.values() for metric in own),
+            writes=any(metric.name == "coco" for metric in metrics_of(self.order)),
             altered=sorted(self.altered),
             methods={self.title(s): tables[f"methods-{s}"] for s in self.methods() if f"methods-{s}" in tables},
-            natural={name.partition("-")[2]: rows for name, rows in tables.items() if name.startswith("natural-")},
+            natural={name.partition("-")[2]: own for name, own in tables.items() if name.startswith("natural-")},
             question=self.question,
             effects=effects_table(self.effects, self._metric_of, seeds),
             **{name: tables.get(name, []) for name in ("data", "federations", "partitions", "cuts", "sizes")},
         )
+
+
+def _curves(runs: Iterable[Outcome]) -> dict[str, Points]:
+    """Run -> (round, its development loss, the mean over seeds); runs that train nothing are left out."""
+    curves = {run.row.name: run.by_round().values() for run in runs}
+    return {run: list(enumerate(map(fmean, zip(*own, strict=False)), 1)) for run, own in curves.items() if own}

@@ -1,132 +1,146 @@
-"""FedNLP's tables as rows, for the page and for CSV files."""
+"""Results of labelled texts as rows of tables, for pages and for CSV files."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from statistics import fmean
 
 import numpy as np
 
 from pipeline.clients.batches import LEAST_STEPS, batch_sizes
 from pipeline.clients.skews import SERVER
-from pipeline.evaluation.intervals import Interval
-from pipeline.evaluation.pooled import (
-    BySeed,
-    LabelCounts,
-    Rows,
-    divergences,
-    of_own_texts,
-    per_client,
-    value_of,
-    with_interval,
-    worst_tenth,
-)
-from pipeline.plan.orders import RunRow
-from pipeline.tasks.task import LOSS, Metric
+from pipeline.corpora.labelled import Labelled
+from pipeline.evaluation import pooled
+from pipeline.evaluation.pooled import BySeed, LabelCounts, value_of
+from pipeline.evaluation.scores import read_rows
+from pipeline.plan.orders import ReportOrder, RunRow
+from pipeline.report.page import Rows
+from pipeline.runs.result_files import Result
+from pipeline.tasks.task import LOSS, Metric, load_task
 from pipeline.workspace.record import Json
 
-Curves = Mapping[int, Sequence[float]]
-"""Seed -> development loss by round."""
 FEW = 8
 """The most clients that a table names one by one."""
-PaperRows = Sequence[Mapping[str, str]]
 PAPERS = {"fedavg": "FedAvg", "fedprox": "FedProx", "fedopt": "FedOPT"}
 """Last part of a run's name -> the paper's name of its method."""
-THEIRS = {
-    "classify": "text classification",
-    "tag": "sequence tagging",
-    "answer": "question answering",
-    "title": "seq2seq",
-}
-"""Task -> its name in the paper."""
 
 
 @dataclass(frozen=True)
-class RunOutcome:
-    """A run's results: its test rows and its development losses at each seed, what it sent, and its size.
-
-    `best`: seed -> the first metric at the best development round. `sent`: bytes of all rounds, both ways, mean over
-    seeds. `parameters`: how many numbers train.
-    """
+class Outcome:
+    """A run's results: its row at the first seed, its task's metrics, and seed -> result."""
 
     row: RunRow
-    scored: BySeed
-    best: Mapping[int, float]
-    curves: Curves
-    sent: float
-    parameters: int
+    metrics: Sequence[Metric]
+    results: Mapping[int, Result]
+
+    @property
+    def metric(self) -> Metric:
+        """The metric by which runs are compared."""
+        return self.metrics[0]
+
+    @cached_property
+    def scored(self) -> BySeed:
+        """Seed -> its test rows."""
+        return {seed: read_rows(own["scores"]["examples"]) for seed, own in self.results.items()}
+
+    @property
+    def sent(self) -> float:
+        """Bytes of all rounds, both ways, mean over seeds."""
+        history = [line for own in self.results.values() for line in own["history"]]
+        return sum(float(line["bytes_up"]) + float(line["bytes_down"]) for line in history) / len(self.results)
+
+    def by_round(self, column: str = "validation_loss") -> dict[int, list[float]]:
+        """Seed -> a column of its history by round, the mean over clients; seeds without any value are left out."""
+        found = {}
+        for seed, own in self.results.items():
+            rounds: dict[int, list[float]] = {}
+            for line in (line for line in own["history"] if line.get(column)):
+                rounds.setdefault(int(line["round"]), []).append(float(line[column]))
+            if rounds:
+                found[seed] = [fmean(rounds[number]) for number in sorted(rounds)]
+        return found
 
 
-def ends_of(shown: Interval) -> Json:
-    """The ends of a score's interval, at least 0; empty for too few groups of texts."""
-    if shown.is_point:
-        return {"low": "", "high": ""}
-    return {"low": round(max(shown.low, 0.0), 2), "high": round(shown.high, 2)}
+def metrics_of(order: ReportOrder) -> list[Metric]:
+    """The metrics of the tasks of all data sets."""
+    return [metric for module in order.data.values() for metric in load_task(module).metrics]
 
 
-def method_row(
-    run: RunOutcome, metrics: Sequence[Metric], label_counts: Mapping[int, LabelCounts], samples: int
-) -> Json:
+def score_of(run: Outcome, samples: int) -> Json:
+    """A run's score with the ends of its interval, at least 0; they are empty for too few groups of texts."""
+    shown = pooled.with_interval(run.scored, run.metric, samples)
+    low, high = ("", "") if shown.is_point else (round(max(shown.low, 0.0), 2), round(shown.high, 2))
+    return {run.metric.name: round(shown.value, 2), "low": low, "high": high}
+
+
+def _mean(values: Sequence[float], digits: int = 2) -> float | str:
+    """The mean; empty without values."""
+    return round(fmean(values), digits) if values else ""
+
+
+def method_row(run: Outcome, label_counts: Mapping[int, LabelCounts], samples: int) -> Json:
     """A run of Table 2: every metric, each seed's, the best round's, and over clients.
 
+    A client is scored on its own test texts; where the server has all texts, on these, weighted by its labels.
     `not_judged`: the number of clients that no test text can score, the mean over seeds.
     """
-    first = metrics[0]
-    seeds = [seed for seed in run.scored if label_counts.get(seed)]
-    judged = {seed: _of_clients(run.scored[seed], label_counts[seed], first) for seed in seeds}
-    missing = fmean(len(label_counts[seed]) - len(own) for seed, own in judged.items()) if seeds else 0.0
-    own = [list(values.values()) for values in judged.values() if values]
-    shown = with_interval(run.scored, first, samples)
+    first, values, missing = run.metric, [], []
+    for rows, counts in ((rows, label_counts[seed]) for seed, rows in run.scored.items() if label_counts.get(seed)):
+        own_texts = any(row.client != SERVER for row in rows)
+        own = pooled.of_own_texts(rows, first) if own_texts else pooled.per_client(rows, counts, first)
+        values.append(list(own.values()))
+        missing.append(len(counts) - len(own))
+    best = [read_rows(own["scores"].get("best") or own["scores"]["examples"]) for own in run.results.values()]
     return {
         "run": run.row.name,
         "method": run.row.method,
-        first.name: round(shown.value, 2),
-        **ends_of(shown),
-        **{one.name: round(with_interval(run.scored, one, samples).value, 2) for one in metrics[1:]},
+        **score_of(run, samples),
+        **{one.name: round(pooled.with_interval(run.scored, one, samples).value, 2) for one in run.metrics[1:]},
         "by_seed": " / ".join(f"{value_of(rows, first):.1f}" for rows in run.scored.values()),
-        "loss": round(fmean(value_of(rows, LOSS) for rows in run.scored.values()), 3),
-        "at_best_round": round(fmean(run.best.values()), 2) if run.best else "",
-        "clients_mean": round(fmean(map(fmean, own)), 2) if own else "",
-        "worst_tenth": round(fmean(map(worst_tenth, own)), 2) if own else "",
-        "not_judged": f"{round(missing, 2):g}" if missing else "",
+        "loss": _mean([value_of(rows, LOSS) for rows in run.scored.values()], 3),
+        "at_best_round": _mean([value_of(rows, first) for rows in best]),
+        "clients_mean": _mean([fmean(own) for own in values if own]),
+        "worst_tenth": _mean([pooled.worst_tenth(own) for own in values if own]),
+        "not_judged": f"{_mean(missing):g}" if any(missing) else "",
     }
 
 
-def _of_clients(rows: Rows, label_counts: LabelCounts, metric: Metric) -> dict[str, float]:
-    """Client -> a metric over its own test texts; where the server has all texts, weighted by the client's labels."""
-    if any(row.client != SERVER for row in rows):
-        return of_own_texts(rows, metric)
-    return per_client(rows, label_counts, metric)
+def majority_row(run: Outcome, task: str, label_counts: LabelCounts) -> Json | None:
+    """The accuracy of always predicting the most frequent class of training; None where labels do not give classes.
 
-
-def majority_row(rows: BySeed, metric: Metric, counts: Mapping[str, int]) -> Json | None:
-    """The accuracy of always predicting the most frequent training label; None for tasks without labels."""
-    if metric.name != "accuracy":
+    `task`: its module, which says of which class a label is.
+    """
+    judge = load_task(task)
+    if run.metric.name != "accuracy" or judge.kind is not Labelled:
         return None
-    label = min(counts, key=lambda one: (-counts[one], one))
-    shares = [fmean(100.0 * (row.label == label) for row in own) for own in rows.values()]
-    return {"run": f"always {label}", "method": "majority", metric.name: round(fmean(shares), 2)}
+    labels = {row.label for rows in run.scored.values() for row in rows}.union(*label_counts.values())
+    texts = {label: Labelled(id="", split="train", owner="", group="", text="", label=label) for label in labels}
+    classes = {label: judge.classes([text]) for label, text in texts.items()}
+    if any(len(own) != 1 for own in classes.values()):
+        return None
+    counts = Counter(classes[label] for own in label_counts.values() for label in Counter(own).elements())
+    major = min(counts, key=lambda one: (-counts[one], one))
+    shares = [fmean(100.0 * (classes[row.label] == major) for row in rows) for rows in run.scored.values()]
+    return {"run": f"always {major[0]}", "method": "majority", run.metric.name: _mean(shares)}
 
 
-def with_paper(rows: Sequence[Json], paper: PaperRows, task: str) -> list[Json]:
+def with_paper(rows: Sequence[Json], paper: Rows, task: str) -> list[Json]:
     """Our rows with the numbers of Table 2, x 100; without them for a task that it lacks."""
     if not task:
         return list(rows)
-    known = {
-        row["method"]: 100 * float(row["value"])
-        for row in paper
-        if row["table"] == "2" and row["task"] == task and row["metric"].endswith("_fraction")
-    }
+    of_task = [row for row in paper if (row["table"], row["task"]) == ("2", task)]
+    known = {row["method"]: 100 * float(row["value"]) for row in of_task if row["metric"].endswith("_fraction")}
     named = [(row, PAPERS.get(row["run"].partition("-")[2], "")) for row in rows]
     return [row | {"paper": round(known[name], 2) if name in known else ""} for row, name in named]
 
 
-def data_row(name: str, about: Json, unlearned: int | None, task: str, paper: PaperRows) -> Json:
+def data_row(name: str, about: Json, unlearned: int | None, task: str, paper: Rows) -> Json:
     """A row of Table 1: the counts of a data set, and the paper's counts for its task.
 
-    Args:
-        unlearned: the number of sampled training texts without an answer; None: none was sampled.
+    `unlearned`: the number of sampled training texts without an answer; None: none was sampled.
     """
     theirs = [row for row in paper if row["table"] == "1" and row["task"] == task]
     counts = {row["metric"]: int(float(row["value"])) for row in theirs}
@@ -143,17 +157,16 @@ def data_row(name: str, about: Json, unlearned: int | None, task: str, paper: Pa
     }
 
 
-def federation_row(name: str, label_counts: LabelCounts, batch_size: int | None = None) -> Json:
+def federation_row(label_counts: LabelCounts, batch_size: int | None = None) -> Json:
     """How skewed a federation is.
 
     `least`, `most`: texts of its smallest and its largest client. `short`: the number of clients whose round has too
     few optimizer steps, if there is a training.
     """
     sizes = np.array([sum(counts.values()) for counts in label_counts.values()], dtype=float)
-    distances = divergences(label_counts)
+    distances = pooled.divergences(label_counts)
     apart = distances[~np.eye(len(distances), dtype=bool)]
     return {
-        "setting": name,
         "clients": len(label_counts),
         "texts": int(sizes.sum()),
         "least": int(sizes.min()),
@@ -164,28 +177,26 @@ def federation_row(name: str, label_counts: LabelCounts, batch_size: int | None 
     }
 
 
-def cost_row(run: RunOutcome, metric: Metric, samples: int, paper: float | None) -> Json:
+def cost_row(run: Outcome, samples: int, paper: float | None = None) -> Json:
     """A row of Table 3 and Fig. 7: trainable numbers, MB sent, score."""
-    shown = with_interval(run.scored, metric, samples)
     return {
         "run": run.row.name,
         "frozen": run.row.learner.view.frozen if run.row.learner else "",
-        "parameters": run.parameters,
+        "parameters": next(iter(run.results.values()))["parameters"],
         "sent_mb": round(run.sent / 1e6, 1),
-        metric.name: round(shown.value, 2),
-        **ends_of(shown),
+        **score_of(run, samples),
         "paper": "" if paper is None else round(paper, 2),
     }
 
 
-def client_rows(run: RunOutcome, metric: Metric) -> Json:
+def client_row(run: Outcome) -> Json:
     """Natural clients, each on its own texts: means over the seeds at which it was scored."""
-    by_seed = [of_own_texts(rows, metric) for rows in run.scored.values()]
+    by_seed = [pooled.of_own_texts(rows, run.metric) for rows in run.scored.values()]
     clients = sorted({client for own in by_seed for client in own})
     values = {client: fmean(own[client] for own in by_seed if client in own) for client in clients}
     return {
         "run": run.row.name,
         **({client: round(value, 2) for client, value in values.items()} if len(clients) <= FEW else {}),
-        "clients_mean": round(fmean(values.values()), 2) if values else "",
-        "worst_tenth": round(worst_tenth(list(values.values())), 2) if values else "",
+        "clients_mean": _mean([*values.values()]),
+        "worst_tenth": round(pooled.worst_tenth(list(values.values())), 2) if values else "",
     }

@@ -7,8 +7,7 @@ from pipeline.evaluation.scores import read_rows
 from pipeline.federated.methods import OURS, TURNS
 from pipeline.federated.objectives.threshold import Threshold
 from pipeline.plan.orders import ReportOrder, RunRow, read_order
-from pipeline.report.limits import random_weights
-from pipeline.report.naming import looks
+from pipeline.report.notes import looks, warnings
 from pipeline.report.page import page
 from pipeline.report.summaries import cases, lens, median_cases
 from pipeline.runs.result_files import read_result
@@ -35,8 +34,7 @@ def run() -> None:
         layout.EXAMPLES_PAGE,
         page(
             "examples_page.html.j2",
-            samples=sorted(sampled(first[0].data)) if first else [],
-            random_weights=random_weights(order.backbone),
+            warnings=warnings(order.backbone, sampled(first[0].data) if first else ()),
             seed="" if len(seeds) == 1 or not first else f", of seed {first[0].seed}",
             cases=cases(predictions, named),
             medians=_medians(order, ours, theirs, predictions) if ours and theirs else [],

@@ -96,7 +96,7 @@ def test_two_settings_of_one_data_set_are_shown_side_by_side() -> None:
     settings = SETTINGS | {"skewed": SETTINGS["news"] | {"alpha": 0.1}}
     found = params(settings=settings, sections={"methods": ["news", "skewed", "names"]})
     order = ReportOrder.model_validate(resolve(found)["report.json"])
-    page = TaskPage(order, {}, {}, {}, [], [], [], [])
+    page = TaskPage(order, {}, {}, {}, "", [], [], frozenset())
     assert [page.title(setting) for setting in order.sections["methods"]] == [
         "Classifying (news, news)",
         "Classifying (news, skewed)",

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from made_results import CLASSIFY, DOMAINS, SUMMARIZE, order_of, row_of, run_of, save_results
+from made_results import CLASSIFY, DOMAINS, SUMMARIZE, order_of, row_of, run_of, save_results, table_rows
 from workspaces import stand_ins
 
 from pipeline.errors import QuorumError
@@ -32,7 +32,8 @@ def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """An experiment's folder that compares `ours` with `theirs`, and has no results yet."""
     monkeypatch.chdir(tmp_path)
     comparison = "{name: c, statement: S, terms: {ours: 1, theirs: -1}, effects: {average: null}}"
-    layout.COMPARISONS.write_text(f"question: Q?\ncomparisons: [{comparison}]\n", encoding="utf-8")
+    more = "deviations: D.\nsensitivities: [{title: changed thus, weigh: examples}]"
+    layout.COMPARISONS.write_text(f"question: Q?\ncomparisons: [{comparison}]\n{more}\n", encoding="utf-8")
 
 
 (OURS_ROW,) = run_of("ours", tau=5.0)
@@ -64,6 +65,10 @@ def test_the_main_page_shows_the_first_setting_and_names_the_runs_of_others(
     assert set(read_json(layout.identities())) == {"ours/1", "theirs/1"}
     assert read_table(layout.COMPARISONS_TABLE)[0]["effect"] == "1.0"
     assert "elsewhere" not in page
+    for part in ("Q?", 'id="deviations"', 'href="#deviations"', "“S”: ours − theirs is +1.00", "qmsum, mirror"):
+        assert part in page
+    changed = dict(row for row in table_rows(page) if len(row) == 2)
+    assert changed["ours − theirs * average ROUGE"].startswith("+1.00")
     assert "for orientation" not in page, "no file with the paper's numbers"
 
 
@@ -93,9 +98,6 @@ def test_turns_of_the_source_in_the_first_row_leave_the_precision_to_models() ->
     save_results(lead, scores=without_loss, cut=None, history=[], backbone_bytes=None)
     save_results(THEIRS, scores=scores(20.0))
     assert "<dd>fp32</dd>" in render_main(lead, THEIRS)
-
-
-# --- the page on the paper ------------------------------------------------------------------------------------------
 
 
 def paper_order(*rows: RunRow, sections: dict[str, list[str]]) -> ReportOrder:

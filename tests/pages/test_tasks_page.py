@@ -1,4 +1,4 @@
-"""The pages on tasks with labels and on faults, from results in files."""
+"""The page on tasks with labels, from results in files."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from made_results import CLASSIFY, LEARNER, TRAINING, order_of, row_of, save_results
 from workspaces import stand_ins
 
-from pipeline.pages import faults, tasks
+from pipeline.pages import tasks
 from pipeline.plan.orders import RunRow
 from pipeline.workspace import layout
 from pipeline.workspace.files import read_json, write_json
@@ -116,13 +116,3 @@ def test_settings_are_shown_with_their_skew_and_what_no_client_has() -> None:
     shown = read_table(layout.TABLES / "federations.csv")
     assert [(row["setting"], row["alpha"], row["beta"]) for row in shown] == [("tc", "1.0", ""), ("tc-10", "10.0", "")]
     assert (shown[0]["texts"], shown[0]["short"], shown[0]["held_by_nobody"]) == ("8", "2", "3")
-
-
-def test_a_page_on_faults_has_the_tables_of_its_sections() -> None:
-    """Against the first run of its table 50 − 25 = 25 points; a table whose runs have no results has no row."""
-    sections = {"dropout": ["tc-fedavg", "tc-prox"], "stragglers": ["gone"]}
-    with stand_ins():
-        faults.run(order_of([FIRST, SECOND], data={"news": CLASSIFY}, settings=SETTINGS, sections=sections))
-    assert column("dropout", "less_undisturbed") == {"tc-fedavg": "0.0", "tc-prox": "25.0"}
-    assert "tc-prox" in layout.REPORT.read_text(encoding="utf-8")
-    assert read_json(layout.METRICS) == {"tc-fedavg": {"accuracy": 25.0}, "tc-prox": {"accuracy": 50.0}}

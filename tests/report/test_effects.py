@@ -16,7 +16,6 @@ from pipeline.report.effects import (
     effects_table,
     p_text,
     sensitivities_table,
-    sensitivity_records,
 )
 from pipeline.report.page import p_value
 from pipeline.tasks.task import LOSS
@@ -98,12 +97,6 @@ def test_a_record_has_six_digits_and_a_column_a_seed() -> None:
     assert (first["pooled"], first["pooled_low"], first["pooled_high"]) == (0.3, 0.2, 0.4)
     assert (first["seed_11"], first["seed_12"], second["seed_12"]) == (0.1, None, 0.2)
     assert (second["effect"], second["low"], second["pooled"], second["groups"]) == (0.5, None, None, None)
-
-
-def test_a_sensitivity_is_a_row_an_effect_in_its_file_with_holms_and_cochrans_p() -> None:
-    (row,) = sensitivity_records([("changed thus", [effect(p=0.01, p_holm=0.03, p_seeds=0.5)])])
-    assert list(row.values())[:4] == ["changed thus", "c", "average", 0.51]
-    assert (row["p_holm"], row["p_seeds"]) == (0.03, 0.5)
 
 
 def test_sensitivities_are_columns_of_all_families() -> None:

@@ -18,9 +18,6 @@ from pipeline.tasks.task import LOSS
 BLACK = {name: Look(name, "#000000") for name in "xyz"}
 
 
-# --- bytes ----------------------------------------------------------------------------------------------------------
-
-
 def test_bytes_add_up_over_rounds_and_are_a_mean_over_seeds() -> None:
     """Two clients send 1 MB up and 2 MB down a round: 6 MB, then 12; a second seed with the same traffic adds none."""
     rows = [
@@ -31,16 +28,6 @@ def test_bytes_add_up_over_rounds_and_are_a_mean_over_seeds() -> None:
     ]
     assert curves.path_of(rows) == [(6.0, 3.0), (12.0, 2.0)]
     assert curves.path_of(rows, 10.0) == [(60.0, 3.0), (120.0, 2.0)]
-
-
-def test_a_seed_that_stopped_early_goes_on_with_its_last_value() -> None:
-    """Losses 3.0 and 2.9, and 2.0 alone: without the 2.0 the mean would rise from 2.5 to 2.9. It sends no more, too."""
-    rows = [
-        round_of(1, "A", 3.0, bytes_up=1_000_000),
-        round_of(2, "A", 2.9, bytes_up=1_000_000),
-        round_of(1, "A", 2.0, 2, bytes_up=1_000_000),
-    ]
-    assert curves.path_of(rows) == [(1.0, 2.5), (1.5, pytest.approx(2.45))]
 
 
 def idle_in_round_2() -> list[Round]:
@@ -59,9 +46,6 @@ def test_an_idle_round_costs_nothing_and_a_run_that_sends_nothing_has_no_bar() -
     assert not bars.draw_totals({}, 1).axes[0].patches
 
 
-# --- effects --------------------------------------------------------------------------------------------------------
-
-
 def test_a_forest_plot_has_a_row_an_effect_and_the_papers_as_a_dashed_line() -> None:
     """The metric that no effect has gets no panel; a comparison that was not run gets no row. * is not corrected."""
     one = Comparison(name="c", statement="", terms={"a": 1, "b": -1}, effects={"average": 2.0})
@@ -72,30 +56,12 @@ def test_a_forest_plot_has_a_row_an_effect_and_the_papers_as_a_dashed_line() -> 
     assert [0.9, 1.1] in [list(line.get_xdata()) for line in axis.lines]
 
 
-# --- rounds ---------------------------------------------------------------------------------------------------------
-
-
-def test_an_idle_round_distils_nothing() -> None:
-    (line,) = curves.draw_distilled(idle_in_round_2(), ["A"], 5.0).axes[0].lines
-    assert line.get_xydata().tolist() == [[1.0, 50.0]]
-
-
-def test_a_panel_a_client_and_a_line_a_run() -> None:
-    histories = {name: [round_of(n, client, n) for n in (1, 2) for client in "AB"] for name in "xy"}
-    panels = curves.draw_validation(histories, ["A", "B"], BLACK).axes
-    assert [panel.get_title(loc="left") for panel in panels] == ["A", "B"]
-    assert [[line.get_ydata().tolist() for line in panel.lines] for panel in panels] == [[[1, 2], [1, 2]]] * 2
-
-
 def test_deciles_are_drawn_at_their_entropy() -> None:
     groups = [{"entropy": float(n), "teacher_better": n / 10, "gain": -float(n)} for n in range(3)]
     left, right = curves.draw_deciles({"A": groups}, 2.5).axes
     assert left.lines[0].get_xydata().tolist() == [[0.0, 0.0], [1.0, 10.0], [2.0, 20.0]]
     assert right.lines[0].get_xydata().tolist() == [[0.0, 0.0], [1.0, -1.0], [2.0, -2.0]]
     assert [list(axis.lines[-1].get_xdata()) for axis in (left, right)] == [[2.5, 2.5]] * 2, "τ"
-
-
-# --- tables as pictures ---------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -117,9 +83,6 @@ def test_parts_of_speech_stand_beside_their_base_rate() -> None:
     panels = bars.draw_parts_of_speech(rows, "A").axes
     assert [[bar.get_height() for bar in panel.patches] for panel in panels] == [[40.0], [10.0]]
     assert [panel.lines[0].get_ydata() for panel in panels] == [[30.0], [30.0]]
-
-
-# --- runs side by side ----------------------------------------------------------------------------------------------
 
 
 def shown(**runs: Figures) -> dict[str, list[str]]:
@@ -151,30 +114,14 @@ def test_seeds_are_points_and_their_mean_is_over_the_clients_that_all_have() -> 
     assert [list(map(float, own)) for own in points] == [[1.0, 3.0], [1.0, 3.0]]
 
 
-def test_means_over_clients_have_a_panel_an_endpoint_and_a_row_a_run() -> None:
-    metrics = {name: {"mean": figures(average=value, loss=value)} for name, value in (("x", 2.0), ("y", 3.0))}
-    panels = intervals.draw_means(metrics, [metrics], BLACK, (AVERAGE, LOSS)).axes
-    values = [[float(line.get_xdata()[0]) for line in panel.lines if line.get_markersize() == 6] for panel in panels]
-    assert values == [[2.0, 3.0], [2.0, 3.0]]
-
-
-# --- a knob ---------------------------------------------------------------------------------------------------------
-
-
 def test_a_sweep_has_no_panel_for_what_one_point_alone_has() -> None:
     """Two values of a knob; one run alone wrote summaries."""
-    one = figures(spread=0.5, loss=2.0, average=20.0).metrics
-    points = [
-        intervals.Point(2.0, one["loss"], one["loss"], one["average"]),
-        intervals.Point(3.0, one["loss"], one["loss"], None),
-    ]
-    panels = intervals.draw_sweep(points, "τ", 3.0, AVERAGE.title).axes
+    one = Interval(2.0, 1.5, 2.5)
+    tried = {"loss": [(2.0, one), (3.0, one)], "validation": [(2.0, one), (3.0, one)], "score": [(2.0, one)]}
+    panels = intervals.draw_sweep(tried, "τ", 3.0).axes
     assert len(panels) == 2
     assert [label.get_text() for label in panels[0].get_xticklabels()] == ["2", "3"]
     assert list(panels[0].lines[0].get_xdata()) == [3.0, 3.0], "the value used elsewhere"
-
-
-# --- files ----------------------------------------------------------------------------------------------------------
 
 
 def test_one_figure_is_the_same_bytes_every_time(tmp_path: Path) -> None:

@@ -2,27 +2,22 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import ROOT
-from made_results import SUMMARIZE, figures, order_of, results_of, round_of, row_of, table_rows
-from workspaces import stand_ins
+from made_results import SUMMARIZE, figures, order_of, results_of, row_of, table_rows
 
-from pipeline.evaluation.comparisons import Comparison, Comparisons, Effect
+from pipeline.evaluation.comparisons import Comparisons
 from pipeline.evaluation.intervals import Interval
 from pipeline.evaluation.scores import Figures, Scored
 from pipeline.pages.main import _say_missing
 from pipeline.report.figures.style import Look
-from pipeline.report.main_page import MainData, _shares_table, draw, main_table, render, rows_are_of
-from pipeline.report.naming import looks
+from pipeline.report.main_page import MainData, main_table, rows_are_of
+from pipeline.report.notes import looks
 from pipeline.report.summaries import cases, lens, median_cases
 from pipeline.runs.results import Results
 from pipeline.tasks.task import LOSS, load_task
-from pipeline.workspace.tables import read_table
 
 METRICS = (*load_task(SUMMARIZE).metrics, LOSS)
 PLACE = {metric.name: place for place, metric in enumerate(METRICS, 1)}
@@ -36,29 +31,13 @@ def scores(**values: float) -> Figures:
 
 def page_of(results: Results, **parts: Any) -> MainData:
     order = order_of([row for rows in results.rows.values() for row in rows])
-    known = {"comparisons": Comparisons(question="Q?"), "effects": (), "sources": {}, "cut": None, "paper": ()}
+    known = {"comparisons": Comparisons(question="Q?"), "effects": (), "paper": (), "record": {}}
     return MainData(order=order, results=results, metrics=METRICS, **known | parts)
 
 
-@pytest.mark.parametrize(
-    ("parts", "line"),
-    [
-        ({}, ""),
-        ({"missing": ["x-1"]}, "report: no result yet of x-1; `dvc repro` trains them\n"),
-        (
-            {"missing": ["x-1"], "deleted": ["results/x.gz"]},
-            "report: warning: the page is without deleted results; `git checkout results/x.gz` restores them\n",
-        ),
-    ],
-)
-def test_what_a_page_lacks_is_printed_with_the_remedy(
-    parts: dict[str, Any], line: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    _say_missing(page_of(results_of(), **parts))
-    assert capsys.readouterr().err == line
-
-
-# --- the main table -------------------------------------------------------------------------------------------------
+def test_deleted_results_are_named_with_the_remedy(capsys: pytest.CaptureFixture[str]) -> None:
+    _say_missing(page_of(results_of(), missing=["x-1"], deleted=["results/x.gz"]))
+    assert "`git checkout results/x.gz` restores them" in capsys.readouterr().err
 
 
 def rows_of(own: dict[str, Figures], clients: tuple[str, ...] = ("A",)) -> list[list[str]]:
@@ -117,83 +96,12 @@ def test_a_table_says_at_which_seeds_its_rows_were_trained_and_on_how_many_meeti
     ]
 
 
-# --- the page --------------------------------------------------------------------------------------------------------
-
-
-def rendered(folder: Path, **parts: Any) -> str:
-    """The page of two runs, each with two rounds on client A at seeds 11 and 12; its figures are cut out."""
-    runs = {run: [row_of(run, seed) for seed in (11, 12)] for run in ("ours", "theirs")}
-    scored = [Scored(f"e{n}", "A", f"m{n}", 1, {"loss": 2.0}) for n in range(3)]
-    rounds = [round_of(n, "A", 2.0, best=n == 1) for n in (1, 2)]
-    results = results_of(
-        rows=runs,
-        scored=dict.fromkeys(runs, scored),
-        metrics={run: {"A": replace(scores(), other_losses={"last": 2.5}), "mean": scores()} for run in runs},
-        histories={run: [replace(one, seed=seed) for seed in (11, 12) for one in rounds] for run in runs},
-        by_seed={seed: {run: {"A": scores(), "mean": scores()} for run in runs} for seed in (11, 12)},
-    )
-    known: dict[str, Any] = {
-        "sources": {"mine": {"source": "own", "commit": "abc"}},
-        "paper": read_table(ROOT / "data" / "paper_results.csv"),
-        "seeds": {11: "A", 12: "B"},
-    }
-    data = page_of(results, **known | parts)
-    with stand_ins():
-        return re.sub(r'src="data:[^"]*"', "", render(data, draw(data, folder)))
-
-
-def test_a_page_has_effects_sensitivities_and_scores(tmp_path: Path) -> None:
-    one = Comparison(name="c", statement="S", terms={"ours": 1, "theirs": -1}, effects={"average": 0.93})
-    effect = Effect(one, "average", Interval(0.5, 0.1, 0.9), p=0.02, by_seed={11: 0.4, 12: 0.6}, p_seeds=0.25)
-    changed = replace(effect, interval=Interval(0.7, 0.3, 1.1))
-    text = rendered(
-        tmp_path,
-        comparisons=Comparisons(question="Q?", deviations="D."),
-        effects=[effect],
-        sensitivities=[("changed thus", [changed])],
-        missing=["x-1"],
-    )
-    cells = [cell for row in table_rows(text) for cell in row]
-    for cell in ("S ours − theirs *", "+0.50 (+0.10 … +0.90)", "0.020", "A +0.40, B +0.60 Q: p 0.250", "+0.93"):
-        assert cell in cells
-    assert "+0.70 (+0.30 … +1.10) p 0.020" in cells
-    for part in ("Q?", "x-1", 'id="deviations"', 'href="#deviations"', "changed thus", "mine, own @ abc"):
-        assert part in text
-
-
-def test_a_page_without_comparisons_has_no_empty_parts(tmp_path: Path) -> None:
-    text = rendered(tmp_path / "a")
-    for part in ("forest", 'id="sensitivities"', "#deviations", 'class="answer"', "SAMPLE"):
-        assert part not in text
-    assert "SAMPLE of x" in rendered(tmp_path / "b", sources={"x": {"source": "sample", "commit": None}})
-
-
 def test_a_run_has_a_label_of_its_own_and_a_method_one_colour() -> None:
     parts = (("fedavg", "AdaFedAvg"), ("slow", "AdaFedAvg"), ("fedavg-local", "AdaFedAvg-local"))
     rows = [row_of(name, part=part) for name, part in parts]
     first, second, third = looks(rows).values()
     assert [one.label for one in (first, second, third)] == ["AdaFedAvg", "AdaFedAvg (slow)", "AdaFedAvg-local"]
     assert first.colour == second.colour != third.colour
-
-
-# --- words, summaries, the paper's table ----------------------------------------------------------------------------
-
-
-def test_a_clients_distilled_words_are_shown_with_the_papers() -> None:
-    shares = [
-        {"client": client, "share": share, "value": value, "low": low, "high": high}
-        for client, share, value, low, high in (
-            ("Academic", "distilled", "0.861", "0.8", "0.9"),
-            ("Academic", "content_given_distilled", "0.5", "0.4", "0.6"),
-            ("Academic", "all_subwords", "0.7", "", ""),
-            ("Academic", "fraction", "0.75", "", ""),
-            ("Clinic", "fraction", "1", "", ""),
-        )
-    ]
-    assert table_rows(_shares_table(page_of(results_of(), shares=shares)))[1:] == [
-        ["Academic", "86.1% (80.0 … 90.0)", "70.0%", "75.0%", "86%", "50.0% (40.0 … 60.0)"],
-        ["Clinic", "–", "–", "100.0%", "–", "–"],
-    ]
 
 
 def test_a_word_under_the_lens_has_its_first_tokens_entropy() -> None:

@@ -6,46 +6,22 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from made_results import AVERAGE, TRAINING, figures, results_of, round_of, row_of, run_of, table_rows
+from made_results import AVERAGE, figures, results_of, round_of, row_of, run_of, table_rows
 
-from pipeline.evaluation.scores import Figures
-from pipeline.report.naming import rounds_cell
-from pipeline.report.page import table
+from pipeline.evaluation.intervals import Interval
+from pipeline.evaluation.scores import Figures, Scored
+from pipeline.report.notes import rounds_cell
 from pipeline.report.paper import paper_table
 from pipeline.report.paper_page import (
-    STATISTICS,
     _other_loss,
-    corpora_table,
-    readings,
-    section_row,
+    ahead_by,
+    gains_of,
+    reference_of,
+    section_table,
     settings_table,
-    steps_of,
 )
-
-
-@pytest.mark.parametrize(
-    ("counts", "weights", "text"),
-    [
-        (
-            {"A": 16, "B": 8, "C": 5},
-            {},
-            "16 examples of A (55% of all, 4 optimizer steps a round), 8 examples of B (28% of all, 2 optimizer steps "
-            "a round), 5 examples of C (17% of all, 1 optimizer steps a round)",
-        ),
-        (
-            {"A": 10, "SAMSum": 10},
-            {"SAMSum": 9.0},
-            "10 examples of A (10% of all, 2 optimizer steps a round), 10 examples of SAMSum (90% of all, 2 optimizer "
-            "steps a round)",
-        ),
-    ],
-    ids=["batches of 4, and a fifth example joins the first four", "ten dialogues that count for nine each"],
-)
-def test_steps_and_weights_follow_from_the_examples(
-    counts: dict[str, int], weights: dict[str, float], text: str
-) -> None:
-    sizes = {client: {"train": count} for client, count in counts.items()}
-    assert steps_of({"sizes": sizes}, TRAINING.model_copy(update={"weights": weights})) == text
+from pipeline.runs.results import Results
+from pipeline.tasks.task import LOSS
 
 
 def with_losses(**losses: float) -> Figures:
@@ -80,16 +56,18 @@ def test_the_loss_of_a_methods_other_model_is_shown(losses: dict[str, float], te
     assert found.rpartition(" ")[2] == text
 
 
-def row(figures_of: dict[str, Figures], *more: str, **changes: Any) -> list[str]:
+def row(
+    figures_of: dict[str, Figures], *more: str, ahead: dict[str, dict[str, str]] | None = None, **changes: Any
+) -> list[str]:
     """The row of run x with these figures, next to a run with client A and with others.
 
     Its clients A and B are best in rounds 1 and 2 of 2; over all of its clients its mean is 30.
     """
     rounds = [round_of(n, client, 2.0, best=n == best) for client, best in (("A", 1), ("B", 2)) for n in (1, 2)]
-    known = {"rows": {"x": run_of("x")}, "histories": {"x": rounds}}
-    results = results_of(**known | changes, metrics={"x": {"mean": figures(loss=9.0, average=30.0)}})
+    known = {"rows": {"x": run_of("x"), "y": run_of("y")}, "histories": {"x": rounds, "y": []}} | changes
+    means = {run: {"mean": figures(loss=9.0, average=30.0)} for run in "xy"}
     compared = {"x": figures_of, "y": dict.fromkeys(("A", *more, "mean"), figures(loss=1.0))}
-    return table_rows(table([], [section_row("x", figures_of, compared, results, AVERAGE)]))[1]
+    return table_rows(section_table(compared, results_of(**known, metrics=means), AVERAGE, "y", ahead or {}))[1]
 
 
 SURFACE = {"length": 30.4, "reference_length": 20.0, "similarity": 0.5, "repetition": 1.25}
@@ -108,9 +86,69 @@ def test_a_row_has_rouge_a_client_and_what_the_summaries_look_like() -> None:
 
 def test_a_run_without_summaries_has_its_loss_in_each_cell() -> None:
     own = dict.fromkeys(("A", "mean"), figures(loss=2.0))
-    untrained = {"x": [run_of("x")[0].model_copy(update={"training": None})]}
+    untrained = [run_of("x")[0].model_copy(update={"training": None})]
     loss = "– loss 2.000"
-    assert row(own, rows=untrained, histories={"x": []})[1:] == [loss, loss, "–", "2.000", ""]
+    assert row(own, rows=dict.fromkeys("xy", untrained), histories={"x": [], "y": []})[1:] == [
+        *(loss, loss, "–", "2.000", "")
+    ]
+    assert row(own, ahead={"x": {"loss": "+0.1"}})[3] == "– +0.1", "of a run without summaries"
+
+
+def scored(client: str, average: float, loss: float) -> list[Scored]:
+    """Eight meetings alike, one example each of ten tokens."""
+    return [Scored(f"{client}/{n}", client, f"m{n}", 10, {"average": average, "loss": 10 * loss}) for n in range(8)]
+
+
+def three_runs() -> Results:
+    """Clients A and B; `wide` has SAMSum too, and `mute` wrote no summaries. A second seed lacks `wide`."""
+    own = {
+        "fedselectkd": scored("A", 20.0, 2.0) + scored("B", 24.0, 3.0),
+        "wide": scored("A", 19.0, 2.5) + scored("B", 21.0, 3.1) + scored("SAMSum", 40.0, 1.0),
+        "mute": [replace(row, values={"loss": 30.0}) for row in scored("A", 0.0, 0.0) + scored("B", 0.0, 0.0)],
+    }
+    clients = {name: list(dict.fromkeys(row.client for row in rows)) for name, rows in own.items()}
+    return results_of(
+        scored_by_seed={1: own, 2: {"fedselectkd": scored("A", 40.0, 2.0) + scored("B", 44.0, 3.0)}},
+        metrics={name: {client: figures() for client in [*those, "mean"]} for name, those in clients.items()},
+    )
+
+
+def test_a_gain_is_the_mean_over_the_clients_and_seeds_that_both_runs_have() -> None:
+    """In ROUGE (1 + 3) / 2 = 2; in loss (0.5 + 0.1) / 2 = 0.3 nats less. SAMSum is left out."""
+    gains = gains_of(["fedselectkd", "wide"], three_runs(), (AVERAGE, LOSS), 2000)
+    assert {pair: round(one.value, 6) for pair, one in gains.items()} == {
+        ("average", "fedselectkd", "wide"): 2.0,
+        ("loss", "fedselectkd", "wide"): 0.3,
+    }
+    first = gains["average", "fedselectkd", "wide"]
+    assert first.low <= 2.0 <= first.high
+    mute = gains_of(["fedselectkd", "mute"], three_runs(), (AVERAGE, LOSS), 2000)
+    assert [metric for metric, _, _ in mute] == ["loss"], "a run without summaries"
+
+
+@pytest.mark.parametrize(
+    ("runs", "gain", "text"),
+    [
+        (("ours", "wide"), Interval(1.0, -0.5, 2.0), "+1.00 (−0.50 … +2.00)"),
+        (("wide", "ours"), Interval(1.0, -0.5, 2.0), "−1.00 (−2.00 … +0.50)"),
+        (("wide", "ours"), Interval(0.0, 0.0, 0.0), "0.00 (0.00 … 0.00)"),
+    ],
+)
+def test_what_the_reference_is_ahead_by_is_its_gain_or_the_others_turned(
+    runs: tuple[str, str], gain: Interval, text: str
+) -> None:
+    assert ahead_by({("average", *runs): gain}, "ours", (AVERAGE, LOSS)) == {"wide": {"average": text}}
+
+
+def test_the_reference_is_the_first_run_of_our_method_in_params() -> None:
+    rows = {
+        "other": [row_of("other", part="AdaFedAvg")],
+        "fedselectkd": run_of("fedselectkd"),
+        "tau-2": run_of("tau-2"),
+    }
+    results = results_of(rows=rows)
+    found = [reference_of(runs, results) for runs in (["tau-2", "fedselectkd"], ["other", "tau-2"], ["other"])]
+    assert found == ["fedselectkd", "tau-2", None]
 
 
 def test_a_table_of_the_paper_has_a_row_a_method_and_a_column_a_client() -> None:
@@ -130,45 +168,6 @@ def test_a_table_of_the_paper_has_a_row_a_method_and_a_column_a_client() -> None
     both = "20.00 30 / 10 / 20"
     assert table_rows(third["table"]) == [["BART", "A", "B"], ["AdaFedAvg", both, both], ["AdaFedKD", both, "–"]]
     assert table_rows(fifth["table"])[1:] == [["AdaFedAvg", "21.50"]]
-
-
-# --- data -----------------------------------------------------------------------------------------------------------
-
-
-def test_rows_with_the_papers_turns_are_counted_for_each_reading_of_a_span() -> None:
-    """Of two rows the exclusive reading has both of the paper's turns, the inclusive one the second."""
-    rows = [
-        {"paper_turns": "10.00", "inclusive_turns": "11.00", "exclusive_turns": "10.00"},
-        {"paper_turns": "7.50", "inclusive_turns": "7.50", "exclusive_turns": "7.501"},
-        {"paper_turns": "", "inclusive_turns": "7.50", "exclusive_turns": "7.50"},  # a user's client
-    ]
-    assert readings({"qmsum": rows}) == {"inclusive": 1, "exclusive": 2, "rows": 2}
-    assert readings({"ami": rows}) is None
-    assert readings({"qmsum": rows[2:]}) is None
-
-
-def test_a_corpus_has_its_statistics_as_it_was_read_and_the_papers() -> None:
-    """QMSum's inclusive reading with Table II; AMI, which has one reading, is not in the table."""
-    both = {f"{reading}_{name}": "12" for reading in ("inclusive", "exclusive") for name in STATISTICS}
-    both |= {
-        "inclusive_turns": "20",
-        "paper_turns": "19",
-        "inclusive_without_turns": "3",
-        "exclusive_without_turns": "5",
-    }
-    one = dict.fromkeys(STATISTICS, "1") | {"turns": "9", "without_turns": "0"}
-    statistics = {
-        "qmsum": [{"domain": "Product", "split": "val"} | both],
-        "ami": [{"domain": "AMI", "split": "train"} | one],
-    }
-    notes: dict[str, dict[str, Any]] = {
-        "qmsum": {"source": {"source": "mirror", "commit": "83d7768"}, "span_end": "inclusive"},
-        "ami": {"source": {"source": "sample", "commit": None}, "span_end": None},
-    }
-    assert table_rows(corpora_table(statistics, notes))[1:] == [
-        ["qmsum, mirror @ 83d7768", "Product", "val", "12", "20 19", "12", "12", "12", "3"],
-        ["ami, sample", "AMI", "train", "1", "9", "1", "1", "1", "0"],
-    ]
 
 
 def test_a_setting_has_its_clients_examples_and_what_truncation_lost() -> None:

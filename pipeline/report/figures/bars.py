@@ -36,8 +36,7 @@ def draw_ratings(found: Mapping[str, Mapping[str, Interval]], ours: str) -> Figu
 def draw_parts_of_speech(rows: Sequence[Mapping[str, str]], client: str) -> Figure:
     """Fig. 11: parts of speech of the words learned (a) with the distillation loss, (b) without it.
 
-    Args:
-        rows: of pos_kd.csv; the grey marks are the base rates, what either panel would show without selection.
+    `rows`: of pos_kd.csv; the grey marks are the base rates, what either panel would show without selection.
     """
     own = [row for row in rows if row["client"] == client and row["pos"] != "all"][:SHOWN]
     figure, axes = side_by_side(2, 7.2, 3.0, sharey=True)
@@ -74,7 +73,7 @@ def draw_totals(histories: Mapping[str, History], seeds: int) -> Figure:
     return figure
 
 
-def draw_defences(groups: Mapping[str, Sequence[Interval]], names: Sequence[str]) -> Figure:
+def draw_defences(groups: Mapping[str, Sequence[Interval]], names: Sequence[str], scored: str) -> Figure:
     """A group of bars a defence, one a number of poisoned clients: its score with its interval."""
     figure, (axis,) = side_by_side(1, 6.2, 3.2)
     width = 0.8 / len(names)
@@ -84,6 +83,6 @@ def draw_defences(groups: Mapping[str, Sequence[Interval]], names: Sequence[str]
         style = {"color": colour(place + 1), "error_kw": {"linewidth": 1}, "label": name}
         axis.bar(across, values, width, yerr=halves, **style)
     axis.set_xticks([at + 0.4 - width / 2 for at in range(len(groups))], list(groups))
-    axis.set_ylabel("accuracy, points")
+    axis.set_ylabel(f"{scored}, points")
     axis.legend(fontsize=8, title="poisoned clients", loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=len(names))
     return figure

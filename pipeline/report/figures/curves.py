@@ -14,25 +14,18 @@ Points = Sequence[tuple[float, float]]
 GREY = "#999999"
 
 
-def draw_curves(
-    panels: Mapping[str, Mapping[str, Points]], up: str, size: tuple[float, float] = (4.2, 3.1), **style: float
-) -> Figure:
-    """A line a run, a panel with its own legend for each group of runs; `size`: of a panel, in inches."""
-    figure, axes = side_by_side(len(panels), size[0] * len(panels), size[1])
+def draw_curves(panels: Mapping[str, Mapping[str, Points]], up: str, across: str = "round") -> Figure:
+    """A line a run, a panel with its own legend for each group of runs."""
+    figure, axes = side_by_side(len(panels), max(6.2, 4.2 * len(panels)), 3.2)
     for axis, (title, runs) in zip(axes, panels.items(), strict=True):
         for number, (run, points) in enumerate(runs.items()):
-            line(axis, points, number, run, color=colour(number + 1), **{"markersize": 3.5} | style)
+            every = 1 + len(points) // 30  # markers of a longer curve would hide it
+            line(axis, points, number, run, color=colour(number + 1), markersize=3.5, markevery=every)
         axis.set_title(title)
         by_round(axis)
+        axis.set_xlabel(across)
         axis.legend(fontsize=7)
     axes[0].set_ylabel(up)
-    return figure
-
-
-def draw_by_time(runs: Mapping[str, Points]) -> Figure:
-    """A line a run: (simulated minutes, development loss)."""
-    figure = draw_curves({"": runs}, "development loss, nats a text", (6.2, 3.4), markersize=3, markevery=5)
-    figure.axes[0].set_xlabel("simulated minutes")
     return figure
 
 
@@ -52,9 +45,6 @@ def draw_validation(histories: Mapping[str, History], clients: Sequence[str], lo
 
 def _of_client(history: History, client: str, value: Callable[[Round], float | None]) -> Points:
     return mean_by_round([one for one in history if one.client == client], value)
-
-
-# --- the teacher ------------------------------------------------------------------------------------------------------
 
 
 def draw_distilled(history: History, clients: Sequence[str], tau: float) -> Figure:
@@ -92,14 +82,10 @@ def draw_deciles(deciles: Mapping[str, Sequence[Mapping[str, float]]], tau: floa
     return figure
 
 
-# --- bytes ------------------------------------------------------------------------------------------------------------
-
-
 def path_of(history: History, factor: float = 1.0) -> list[tuple[float, float]]:
     """(MB sent so far by all, mean validation loss over clients), a point a round; both are means over seeds.
 
-    Args:
-        factor: how many times larger every message would have been: a whole model for every adapter.
+    `factor`: how many times larger every message would have been: a whole model for every adapter.
     """
     seeds, points, sent = len({one.seed for one in history}), [], 0.0
     for number, loss in mean_by_round(history, lambda one: one.validation_loss):
@@ -116,9 +102,8 @@ def draw_bytes(
 ) -> Figure:
     """Left, validation loss against bytes by round; right, ROUGE of the best rounds, of runs that send anything.
 
-    Args:
-        rouge: run -> (MB until its best rounds, average ROUGE on the test sets), of those with summaries.
-        factor: see `path_of`.
+    `rouge`: run -> (MB until its best rounds, average ROUGE on the test sets), of those with summaries. `factor`: see
+    `path_of`.
     """
     sending = {run: history for run, history in histories.items() if any(one.bytes_up for one in history)}
     figure, (losses, scores) = side_by_side(2, 9.6, 3.6, width_ratios=(3, 2))
@@ -136,18 +121,4 @@ def draw_bytes(
     scores.set_xlabel("MB until the best rounds (hollow: whole model)")
     scores.set_ylabel("average ROUGE on the test sets")
     legend_below(figure, columns=4)
-    return figure
-
-
-def draw_costs(points: Mapping[str, tuple[float, float]], across: str, up: str) -> Figure:
-    """A point a run: what it sends, and what it reaches."""
-    figure, (axis,) = side_by_side(1, 4.6, 3.1)
-    for number, (run, point) in enumerate(points.items()):
-        line(axis, [point], number, run, color=colour(number + 1), linestyle="none")
-    costs = [cost for cost, _ in points.values() if cost > 0]
-    if costs and max(costs) >= 10 * min(costs):  # on less than a decade a logarithmic axis has no round ticks
-        axis.set_xscale("log")
-    axis.set_xlabel(across)
-    axis.set_ylabel(up)
-    axis.legend(fontsize=7)
     return figure

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from statistics import fmean
 
 from matplotlib.figure import Figure
@@ -22,8 +21,7 @@ def draw_forest(effects: Sequence[Effect], metrics: Mapping[str, Metric]) -> Fig
 
     A row a comparison and a panel a metric. A comparison that is not corrected has an asterisk.
 
-    Args:
-        metrics: name -> metric; a metric that no effect has gets no panel.
+    `metrics`: name -> metric; a metric that no effect has gets no panel.
     """
     known = [one for one in effects if one.interval is not None and one.metric in metrics]
     labels = {one.comparison.name: label(one.comparison) for one in known}
@@ -50,9 +48,8 @@ def draw_clients(
 ) -> Figure:
     """A panel a client and one for the mean, an endpoint a row; one that only one of several runs has is left out.
 
-    Args:
-        metrics: run -> client -> figures, of the runs shown, in their order.
-        by_seed: the same of each seed alone, of all runs: shown as points.
+    `metrics`: run -> client -> figures, of the runs shown, in their order. `by_seed`: the same of each seed alone, of
+    all runs: shown as points.
     """
     common, named = common_clients(metrics)
     clients = [*named, MEAN]
@@ -72,31 +69,11 @@ def draw_clients(
                     interval_row(axis, row, own.metrics[metric], points, looks[run].colour)
             axis.set_title(mean if client == MEAN else client)
             axis.grid(axis="y", visible=False)
-        panels[0].set_ylabel(_title(endpoint, "\n"))
+        less = "\n(less is better)" if endpoint.sign < 0 else ""
+        panels[0].set_ylabel(f"{endpoint.title}, {endpoint.unit}{less}")
         panels[0].set_yticks(range(len(runs)), [looks[run].label for run in runs])
         panels[0].set_ylim(len(runs) - 0.5, -0.5)
     return figure
-
-
-def draw_means(
-    metrics: Metrics, by_seed: Sequence[Metrics], looks: Mapping[str, Look], endpoints: Sequence[Metric]
-) -> Figure:
-    """Means over clients alone, a panel an endpoint; see `draw_clients`."""
-    figure, axes = side_by_side(len(endpoints), 7.2, 0.9 + 0.34 * len(metrics), sharey=True)
-    for axis, endpoint in zip(axes, endpoints, strict=True):
-        for row, (run, own) in enumerate(metrics.items()):
-            if endpoint.name in own[MEAN].metrics:
-                points = [one[run][MEAN].metrics[endpoint.name].value for one in by_seed if run in one]
-                interval_row(axis, row, own[MEAN].metrics[endpoint.name], points, looks[run].colour)
-        axis.set_xlabel(_title(endpoint, " "))
-        axis.grid(axis="y", visible=False)
-    axes[0].set_yticks(range(len(metrics)), [looks[run].label for run in metrics])
-    axes[0].invert_yaxis()
-    return figure
-
-
-def _title(metric: Metric, before: str) -> str:
-    return f"{metric.title}, {metric.unit}" + (f"{before}(less is better)" if metric.sign < 0 else "")
 
 
 def _of_seed(figures: Mapping[str, Figures], client: str, metric: str, common: Sequence[str]) -> float:
@@ -105,43 +82,23 @@ def _of_seed(figures: Mapping[str, Figures], client: str, metric: str, common: S
     return fmean(figures[one].metrics[metric].value for one in averaged)
 
 
-@dataclass(frozen=True)
-class Point:
-    """One value of a knob: the best rounds' mean validation loss (a point), test loss, the score of predictions."""
+def draw_sweep(panels: Mapping[str, Sequence[tuple[float, Interval]]], knob: str, chosen: float) -> Figure:
+    """A knob against each of several figures; one that has fewer than two values gets no panel.
 
-    value: float
-    validation: Interval
-    loss: Interval
-    score: Interval | None
-
-    @property
-    def label(self) -> str:
-        """The value as text."""
-        return f"{self.value:.3g}"
-
-
-def draw_sweep(points: Sequence[Point], knob: str, chosen: float, scored: str) -> Figure:
-    """A knob against validation loss, which may choose its value, and against test scores, for information.
-
-    Args:
-        chosen: the value that all other experiments use, marked by a dashed line.
-        scored: the score's title.
+    `panels`: title -> (value of the knob, figure); one without intervals has points. `chosen`: the value that all other
+    experiments use, marked by a dashed line.
     """
-    panels = {
-        "validation loss, nats a token": [(p.value, p.validation) for p in points],
-        "test loss, nats a token": [(p.value, p.loss) for p in points],
-        f"{scored} on the test set": [(p.value, p.score) for p in points if p.score is not None],
-    }
+    values = sorted({value for own in panels.values() for value, _ in own})
     shown = {title: own for title, own in panels.items() if len(own) > 1}
     figure, axes = side_by_side(len(shown), 3.4 * len(shown), 2.8)
     for axis, (title, own) in zip(axes, shown.items(), strict=True):
         axis.axvline(chosen, color="#999999", linestyle="--", linewidth=1)
-        values = [one.value for _, one in own]
+        found = [one.value for _, one in own]
         ends = [[one.value - one.low for _, one in own], [one.high - one.value for _, one in own]]
         tested = any(map(any, ends))  # validation losses have no interval
         style = {"marker": "o", "color": colour(6 if tested else 7), "capsize": 3 if tested else 0}
-        axis.errorbar([x for x, _ in own], values, yerr=ends, **style)
-        axis.set_xticks([p.value for p in points], [p.label for p in points])
+        axis.errorbar([x for x, _ in own], found, yerr=ends, **style)
+        axis.set_xticks(values, [f"{value:.3g}" for value in values])
         axis.set_xlabel(knob)
         # Losses differ in the third digit, of which matplotlib would print the rest once, above the axis.
         axis.ticklabel_format(axis="y", useOffset=False)

@@ -34,9 +34,8 @@ def draw_cells(
 ) -> Figure:
     """A panel a square table with a number in each cell, dark ink on light cells and light ink on dark ones.
 
-    Args:
-        tables: title -> row -> column -> number.
-        limits: the numbers at the ends of the colours; None: each column has its own least and largest there.
+    `tables`: title -> row -> column -> number. `limits`: the numbers at the ends of the colours; None: each column has
+    its own least and largest there.
     """
     size = max(len(table) for table in tables.values())
     figure, panels = side_by_side(len(tables), (1.3 + 0.95 * size) * len(tables), 1.3 + 0.62 * size)

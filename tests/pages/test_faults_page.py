@@ -1,0 +1,105 @@
+"""What faults cost, worked by hand; the page on them; and the plan of the experiment that ships."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import ROOT
+from made_results import CLASSIFY, order_of, row_of, save_results
+from workspaces import stand_ins
+
+from pipeline.pages import faults
+from pipeline.pages.faults import row_of as faults_row
+from pipeline.pages.faults import tables_of
+from pipeline.plan.checks import read_params
+from pipeline.plan.resolve import resolve
+from pipeline.report.task_tables import Outcome
+from pipeline.tasks.task import load_task
+from pipeline.workspace import layout
+
+
+def seed_of(accuracy: float, losses: list[float], minutes: float, **events: int) -> dict[str, Any]:
+    """A result of one text, a round a loss, which ends after so many minutes."""
+    clock = {"bytes_up": "0", "bytes_down": "0", "simulated_seconds": str(60.0 * minutes)}
+    history = [{"round": str(n), "validation_loss": str(loss)} | clock for n, loss in enumerate(losses, 1)]
+    text = {"id": "t", "group": "t", "client": "server", "accuracy": accuracy}
+    return {"scores": {"examples": [text]}, "history": history, "events": events}
+
+
+def outcome(name: str, *seeds: dict[str, Any]) -> Outcome:
+    return Outcome(row_of(name, data=["news"]), load_task(CLASSIFY).metrics, dict(enumerate(seeds, 1)))
+
+
+PLAIN = outcome("plain", seed_of(60.0, [2.0, 1.0], 2), seed_of(64.0, [2.0, 1.2], 3))
+WORSE = outcome(
+    "worse",
+    seed_of(55.0, [2.0, 1.5], 2, missing=3, arrived=9),
+    seed_of(57.0, [2.0, 1.5], 2, missing=1, skipped=1),
+)
+
+
+def test_differences_are_taken_seed_by_seed() -> None:
+    """55 − 60 = −5 and 57 − 64 = −7: mean −6, error 1. Scores alone spread by 2 and by 4."""
+    row = faults_row(WORSE, PLAIN)
+    assert (row["accuracy"], row["less_undisturbed"]) == (56.0, -6.0)
+    assert row["half_interval_of_it"] == pytest.approx(12.71)
+    assert (row["development_loss"], row["simulated_minutes"]) == (1.5, 2.0)
+    assert row["events"] == "2.0 missing, 0.5 skipped", "counts a training; arrivals are none"
+    assert faults_row(PLAIN, PLAIN)["events"] == "none"
+
+
+def test_a_poisoned_run_is_compared_with_the_clean_mean() -> None:
+    made = {"clean-mean": PLAIN, "one-mean": WORSE, "one-median": PLAIN}
+    (first, second) = tables_of(made, {"one": ["one-mean", "one-median"]})["one"]
+    assert (first["less_undisturbed"], second["less_undisturbed"]) == (-6.0, 0.0)
+
+
+def test_the_page_has_every_table_and_figure_and_a_users_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A table whose runs have no results has no rows."""
+    monkeypatch.chdir(tmp_path)
+    layout.COMPARISONS.write_text("question: Q?\n", encoding="utf-8")
+    kinds = ("mean", "median", "trimmed", "clipped", "krum")
+    sections = {
+        **{count: [f"{count}-{kind}" for kind in kinds] for count in ("clean", "one", "two")},
+        "dropout": ["dropout-0", "dropout-20", "dropout-40"],
+        "stragglers": ["slow-wait"],
+        "mine": ["dropout-20"],
+        "empty": ["dropout-40"],
+    }
+    made = sorted({run for runs in sections.values() for run in runs} - {"dropout-40"})
+    rows = [row_of(name, method="AdaFedAvg", data=["20news"]) for name in made]
+    for row in rows:
+        result = seed_of(60.0, [2.0, 1.0], 2, missing=2)
+        sample = {"source": {"20news": {"source": "sample", "commit": None}}}
+        texts = [one | {"loss_sum": 1.0, "items": 1} for one in result["scores"]["examples"]]
+        save_results(row, scores=texts, history=result["history"], events=result["events"], **sample)
+    with stand_ins():
+        faults.run(order_of(rows, data={"20news": CLASSIFY}, settings={}, sections=sections, backbone="tiny-bert"))
+    assert {path.stem for path in layout.FIGURES.glob("*.png")} == {"dropout", "stragglers", "poison"}
+    page = layout.REPORT.read_text(encoding="utf-8")
+    for words in (
+        "20news under a frozen tiny-bert",
+        "two-krum",
+        "slow-wait",
+        "2.0 missing",
+        "SAMPLE of 20news",
+        "<img",
+    ):
+        assert words in page
+    assert "random weights" in page
+    assert "dropout-20" in page.partition('<h2 id="mine">')[2]
+    assert "None of its runs has results" in page.partition('<h2 id="empty">')[2]
+    assert "dropout-40" not in page
+
+
+def test_the_experiment_that_ships_can_be_planned(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT / "experiments" / "faults")
+    params = read_params()
+    orders = resolve(params)
+    assert orders["train/dropout-40.json"]["training"]["faults"]["dropout"] == 0.4
+    assert orders["train/slow-buffer.json"]["training"]["hyperparameters"]["buffer"] == 5
+    assert "faults" not in orders["train/clean-mean.json"]["training"]
+    assert any("pages.faults" in name for name in orders["report.json"]["code"])
+    assert {run for runs in params.sections.values() for run in runs} == set(params.runs)
