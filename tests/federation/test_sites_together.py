@@ -137,7 +137,7 @@ COUNCIL = {"Council": {"folder": "data/own/University"}}
     ("own", "message"),
     [
         (COUNCIL, "own: has no 'University'; all sites share one"),
-        ({"University": {"folder": "data/own/Nowhere"}}, "folder .*Nowhere does not exist"),
+        ({"University": {"folder": "data/own/Nowhere"}}, "Nowhere: is not a folder"),
         (COUNCIL | {"University": {"file": "data/own/a.csv"}}, r"University: data\.qmsum needs a folder of meetings"),
     ],
 )
