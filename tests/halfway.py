@@ -41,14 +41,9 @@ class Halfway:
     scored: int = 0
 
     def fit(
-        self,
-        start: Adapter,
-        rng: Randomness,
-        objective: Objective = CROSS_ENTROPY,
-        *,
-        pull: Pull | None = None,
+        self, start: Adapter, rng: Randomness, objective: Objective = CROSS_ENTROPY, *, pull: Pull | None = None,
         moments: Adapter | None = None,
-    ) -> Fit:
+    ) -> Fit:  # fmt: skip
         del objective, pull, moments
         mask = torch.tensor([[rng.round % 2 == 1, False]])
         trace = Trace(loss=rng.number("loss"), steps=1, seconds=0.0, masks={"odd": mask})
