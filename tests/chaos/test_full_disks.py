@@ -97,7 +97,7 @@ def test_two_repros_at_once_do_not_damage_each_other(snapshots: Snapshots, tmp_p
     ("command", "removed", "warning"),
     [
         (("report",), "", "MLflow is not up to date"),
-        (("train", "fedavg"), "models/fedavg", "training goes on without MLflow"),
+        (("train", "fedavg"), "models/fedavg", "training of fedavg goes on without MLflow"),
     ],
     ids=["a page", "a training"],
 )

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from conftest import Workspace
 from labelled import EVERY
-from workspaces import replace
+from workspaces import replace, stand_ins
 
 TABLES = ("metrics.json", "metrics/all.json", "tables/methods-news.csv")
 SECONDS = 5
@@ -71,7 +71,8 @@ def test_a_removed_run_leaves_every_table_and_nothing_is_trained(copy: Workspace
     )
     copy.stage("plan")
     assert copy.outdated() == {"plan", "encode@news", "examples", "report"}
-    copy.stage("report")
+    with stand_ins():
+        copy.stage("report")
     for path in TABLES:
         assert "news-head" not in (copy.folder / "reports" / path).read_text(encoding="utf-8"), path
 
