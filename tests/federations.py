@@ -52,19 +52,10 @@ def kd(weight: float = 0.2, local_start: Any = "own") -> Algorithm:
 
 
 def train(
-    algorithm: Algorithm,
-    clients: Mapping[str, LocalClientData],
-    rounds: int = 2,
-    *,
-    initial: Adapter = INITIAL,
-    patience: int = 3,
-    seed: int = 5,
-    clients_per_round: int | None = None,
-    joins: Mapping[str, int] | None = None,
-    checkpoints: Path | None = None,
-    callbacks: Sequence[Callback] = (),
-    done: Finished | None = None,
-) -> Finished:
+    algorithm: Algorithm, clients: Mapping[str, LocalClientData], rounds: int = 2, *, initial: Adapter = INITIAL,
+    patience: int = 3, seed: int = 5, clients_per_round: int | None = None, joins: Mapping[str, int] | None = None,
+    checkpoints: Path | None = None, callbacks: Sequence[Callback] = (), done: Finished | None = None,
+) -> Finished:  # fmt: skip
     """Train as a run does. `pooled` is the one client of a method that pools all data.
 
     Args:
@@ -76,15 +67,9 @@ def train(
     private = done.private if done else begin({name: ClientState(initial) for name in trained}, checkpoints)
     engine = InProcess(algorithm, trained, evaluated, private, seed=seed)
     saving = [Checkpointing(KEY, private)] if checkpoints else []
-    progress = run_rounds(
-        algorithm,
-        engine,
-        done.progress if done else initial_progress(algorithm, initial, engine),
-        Participation(clients_per_round, joins or {}),
-        [Stopping(rounds, patience, joins or {}), *saving, *callbacks],
-        seed=seed,
-    )
-    return Finished(progress, private)
+    begun = done.progress if done else initial_progress(algorithm, initial, engine)
+    who, ending = Participation(clients_per_round, joins or {}), Stopping(rounds, patience, joins or {})
+    return Finished(run_rounds(algorithm, engine, begun, who, [ending, *saving, *callbacks], seed=seed), private)
 
 
 def begin(states: Mapping[str, ClientState], folder: Path | None = None) -> Private:

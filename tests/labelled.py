@@ -73,7 +73,6 @@ RUNS: dict[str, dict[str, Any]] = {
     "subjects-fedopt": {"setting": "subjects", "method": "AdaFedOPT"}
     | {"server_optimizer": "momentum", "server_learning_rate": 0.5},
 }
-MADE = [run for run in RUNS if "at" not in RUNS[run]]
 ALL: dict[str, Any] = PLAIN | {
     "sources": ["20news", "uner", "squad", "aeslc"],
     "backbones": ["tiny-bert", "tiny-distilbert", "tiny-llama"],

@@ -43,20 +43,10 @@ TRAINING = Training(
 def row_of(name: str, seed: int = 1, **changes: Any) -> RunRow:
     """A run at one seed, whose clients' own models are evaluated."""
     known = {
-        "id": layout.run_id(name, seed),
-        "name": name,
-        "seed": seed,
-        "method": "AdaFedSelectKD",
-        "part": "AdaFedSelectKD",
-        "setting": "domains",
-        "data": ["qmsum"],
-        "learner": LEARNER,
-        "orders": "",
-        "fingerprint": "",
-        "training": TRAINING,
-        "patience": TRAINING.patience,
-        "evaluate": "local",
-    }
+        "id": layout.run_id(name, seed), "name": name, "seed": seed, "method": "AdaFedSelectKD",
+        "part": "AdaFedSelectKD", "setting": "domains", "data": ["qmsum"], "learner": LEARNER, "orders": "",
+        "fingerprint": "", "training": TRAINING, "patience": TRAINING.patience, "evaluate": "local",
+    }  # fmt: skip
     return RunRow(**known | changes)
 
 
@@ -71,20 +61,11 @@ DOMAINS = {"data": "qmsum", "kind": "domains", "clients": ["A", "B"]}
 def order_of(runs: Sequence[RunRow], **changes: Any) -> ReportOrder:
     """The order of a page on these runs, which are in one setting of one data set."""
     known = {
-        "code": {},
-        "page": "main",
-        "scale": "laptop",
-        "precision": "fp32",
-        "sign_flips": 200,
-        "paper": None,
-        "data": {"qmsum": SUMMARIZE},
-        "published": ["qmsum"],
-        "settings": {"domains": DOMAINS},
-        "knobs": {"train_fraction": 1.0, "validation_examples": None, "span_end": "inclusive"},
-        "runs": list(runs),
-        "sections": {},
+        "code": {}, "page": "main", "scale": "laptop", "precision": "fp32", "sign_flips": 200, "paper": None,
+        "data": {"qmsum": SUMMARIZE}, "published": ["qmsum"], "settings": {"domains": DOMAINS}, "runs": list(runs),
+        "knobs": {"train_fraction": 1.0, "validation_examples": None, "span_end": "inclusive"}, "sections": {},
         "backbone": "tiny-llama",
-    }
+    }  # fmt: skip
     return ReportOrder.model_validate(known | changes)
 
 

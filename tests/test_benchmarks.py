@@ -6,7 +6,6 @@ import functools
 import json
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,16 +13,7 @@ import pytest
 import torch
 from conftest import ROOT, make_backbone, needs_bf16
 from torch.utils.flop_counter import FlopCounterMode
-from transformers import (
-    BartConfig,
-    BartForConditionalGeneration,
-    LEDConfig,
-    LEDForConditionalGeneration,
-    LlamaConfig,
-    LlamaForCausalLM,
-    LongT5Config,
-    LongT5ForConditionalGeneration,
-)
+from transformers import AutoModelForCausalLM, AutoModelForSeq2SeqLM, BartConfig, LEDConfig, LlamaConfig, LongT5Config
 
 from benchmarks import encoder_step, federated_run, federations, precision, scale, shapes, table, training_step
 from benchmarks.__main__ import COMPARISONS, _kept
@@ -32,102 +22,98 @@ from benchmarks.comparison import OURS, THEIRS, interleaved, peak_memory
 from benchmarks.training_step import Side
 from pipeline.federated.algorithm import WeightedMean
 from pipeline.model.adapter import read_adapter
-from pipeline.model.backbone import Backbone, Rendered
 from pipeline.model.encoder import Encoder
 from pipeline.model.frozen_part import FrozenPart
 from pipeline.model.precision import Precision
 from pipeline.model.tiny import tiny_encoder, tiny_model, tiny_wordpieces
 
-
-def case_of(family: str) -> training_step.Case:
-    def plain(dtype: torch.dtype) -> Any:
-        return tiny_model(family).eval().requires_grad_(False).to(dtype)
-
-    def backbone(precision: Precision) -> Backbone:
-        return make_backbone(family, precision=precision)
-
-    # Random weights are sure of nothing: only a threshold above all entropies distils anything.
-    model = Model(backbone, plain, lambda: tiny_model(family).config, adapted=2)
-    return training_step.Case(lambda: model, 24, 8, (), tau=20.0)
+Json = dict[str, Any]
 
 
-def steps_of(family: str, precision: Precision, *, compiled: bool = False) -> dict[str, training_step.Step]:
-    sides = Side(OURS, precision), Side(THEIRS, precision, compiled)
-    return {side.who: training_step.step_of(case_of(family), side) for side in sides}
+def model_of(family: str) -> Model:
+    return Model(
+        lambda precision: make_backbone(family, precision=precision),
+        lambda dtype: tiny_model(family).eval().requires_grad_(False).to(dtype),
+        lambda: tiny_model(family).config,
+        adapted=2,
+    )
 
 
-@pytest.mark.parametrize("precision", ["fp32", pytest.param("bf16", marks=needs_bf16)])
+BF16 = pytest.param("bf16", False, marks=needs_bf16)
+
+
+@pytest.mark.parametrize(("precision", "compiled"), [("fp32", False), ("fp32", True), BF16])
 @pytest.mark.parametrize("family", ["llama", "bart"])
-def test_a_step_from_the_store_is_the_step_written_plainly(family: str, precision: Precision) -> None:
-    """bf16 has 8 bits: 1 in 256, over a loss of five to six nats."""
-    results = {side: step() for side, step in steps_of(family, precision).items()}
+def test_a_step_from_the_store_is_the_step_written_plainly(
+    family: str, precision: Precision, compiled: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """bf16 has 8 bits: 1 in 256, over a loss of five to six nats.
+
+    Hooks that came after compilation would not be called: the loss would be the bare model's. The graph is what is
+    tested. The backend runs it as it is: generating C++ for it takes most of a minute.
+    """
+    monkeypatch.setattr(torch, "compile", functools.partial(torch.compile, backend="eager"))
+    # Random weights are sure of nothing: only a threshold above all entropies distils anything.
+    case = training_step.Case(lambda: model_of(family), 24, 8, (), tau=20.0)
+    steps = {
+        side.who: training_step.step_of(case, side)
+        for side in (Side(OURS, precision), Side(THEIRS, precision, compiled))
+    }
+    for _step in range(1 + compiled):
+        results = {side: step() for side, step in steps.items()}
     assert results[OURS][0] == pytest.approx(results[THEIRS][0], abs=1e-5 if precision == "fp32" else 0.05)
     if precision == "fp32":
         assert training_step.disagreement({side: result[1] for side, result in results.items()}) < 1e-3
 
 
-def test_the_compiled_other_side_sees_both_adapters(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Hooks that came after compilation would not be called: the loss would be the bare model's.
-
-    The graph is what is tested. The backend runs it as it is: generating C++ for it takes most of a minute.
-    """
-    monkeypatch.setattr(torch, "compile", functools.partial(torch.compile, backend="eager"))
-    steps = steps_of("bart", "fp32", compiled=True)
-    for _step in range(2):
-        results = {side: step() for side, step in steps.items()}
-    assert results[OURS][0] == pytest.approx(results[THEIRS][0], abs=1e-5)
-    assert training_step.disagreement({side: result[1] for side, result in results.items()}) < 1e-3
-
-
 def test_sides_are_timed_in_turn() -> None:
     calls: list[str] = []
-    sides: dict[str, Callable[[], None]] = {name: lambda name=name: calls.append(name) for name in "ab"}  # type: ignore[misc]
-    seconds, _ = interleaved(sides, 2)
+    seconds, _ = interleaved({name: functools.partial(calls.append, name) for name in "ab"}, 2)
     assert calls == ["a", "b"] * 3
     assert seconds["a"].runs == 2
 
 
 def test_a_federated_run_is_the_one_written_plainly(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """On a tiny model, without Flower, whose part is the mean of the clients' adapters."""
-
-    def examples_of(client: str) -> list[Rendered]:
-        return training_step.batch(5, 24, 6 + federated_run.CLIENTS.index(client), 250, 2)
-
-    model = Model(
-        lambda precision: make_backbone("llama", precision=precision),
-        lambda _dtype: tiny_model("llama").eval().requires_grad_(False),
-        lambda: tiny_model("llama").config,
-        adapted=2,
-    )
-    plain = functools.cache(lambda: model.plain(torch.float32))
-    replaced = {"embedded": lambda: model, "examples_of": examples_of, "SOURCE": 24, "PRECISION": "fp32"}
-    for name, value in (replaced | {"_plain_model": plain}).items():
+    model, batch = model_of("llama"), training_step.batch
+    replaced = {
+        "embedded": lambda: model,
+        "examples_of": lambda client: batch(5, 24, 6 + federated_run.CLIENTS.index(client), 250, 2),
+        "SOURCE": 24,
+        "PRECISION": "fp32",
+        "_plain_model": functools.cache(lambda: model.plain(torch.float32)),
+    }
+    for name, value in replaced.items():
         monkeypatch.setattr(federated_run, name, value)
     federated_run.exact(tmp_path)
-    found = read_adapter(tmp_path / "server.safetensors")
     adapter = federated_run.initial(model.layers(), model.config().hidden_size)
     for number in range(1, federated_run.ROUNDS + 1):
         trained = [federated_run.train_plainly(adapter, client, number) for client in federated_run.CLIENTS]
         adapter = WeightedMean((adapter, 1) for adapter in trained).value()
-    _, relative = federated_run._apart(found, adapter)
+    _, relative = federated_run._apart(read_adapter(tmp_path / "server.safetensors"), adapter)
     assert relative < 1e-3
 
 
-def test_shapes_have_the_parameters_of_real_models() -> None:
+SMOL = {"vocab_size": 49152, "hidden_size": 576, "intermediate_size": 1536, "num_hidden_layers": 30}
+SMOL |= {"num_attention_heads": 9, "num_key_value_heads": 3, "tie_word_embeddings": True}
+T5 = {"d_model": 768, "d_ff": 2048, "num_heads": 12, "num_layers": 12, "feed_forward_proj": "gated-gelu"}
+
+
+@pytest.mark.parametrize(
+    ("name", "config"),
+    [
+        ("SmolLM2-135M", LlamaConfig(**SMOL)),
+        ("BART-large", BartConfig()),
+        ("LED-large", LEDConfig(d_model=1024, attention_window=1024, vocab_size=50265)),
+        ("LongT5-base", LongT5Config(**T5)),
+    ],
+)
+def test_shapes_have_the_parameters_of_real_models(name: str, config: Any) -> None:
     """Within 2%: norms and biases are left out."""
-    sizes = {"vocab_size": 49152, "hidden_size": 576, "intermediate_size": 1536, "num_hidden_layers": 30}
-    llama = LlamaConfig(**sizes, num_attention_heads=9, num_key_value_heads=3, tie_word_embeddings=True)
-    long_t5 = LongT5Config(d_model=768, d_ff=2048, num_heads=12, num_layers=12, feed_forward_proj="gated-gelu")
-    led = LEDConfig(d_model=1024, attention_window=1024, vocab_size=50265)
+    kind = AutoModelForCausalLM if isinstance(config, LlamaConfig) else AutoModelForSeq2SeqLM
     with torch.device("meta"):
-        models = {
-            "SmolLM2-135M": LlamaForCausalLM(llama),
-            "BART-large": BartForConditionalGeneration(BartConfig()),
-            "LED-large": LEDForConditionalGeneration(led),
-            "LongT5-base": LongT5ForConditionalGeneration(long_t5),
-        }
-    for name, model in models.items():
-        assert shapes.SHAPES[name].parameters == pytest.approx(model.num_parameters(), rel=0.02), name
+        count = kind.from_config(config).num_parameters()
+    assert shapes.SHAPES[name].parameters == pytest.approx(count, rel=0.02)
 
 
 def test_a_table_of_scale_by_hand() -> None:
@@ -152,46 +138,41 @@ def test_a_small_process_does_not_report_its_parents_memory() -> None:
     assert filled[0] == 1
 
 
+CAUSAL = {"vocab_size": 500, "hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 4}
+CAUSAL |= {"num_attention_heads": 4, "num_key_value_heads": 4}
+BOTH = {f"{part}_{what}": n for part in ("encoder", "decoder") for what, n in (("layers", 3), ("ffn_dim", 256))}
+BOTH |= {"vocab_size": 500, "d_model": 64, "encoder_attention_heads": 4, "decoder_attention_heads": 4}
+
+
 @pytest.mark.parametrize("family", ["causal", "encoder-decoder"])
 def test_the_arithmetic_of_a_plain_forward_pass(family: str) -> None:
     """Half of a plain step, back pass apart, is what torch counts in one real pass; torch counts masked attention."""
-    shape = {
-        "causal": shapes.Shape(0, 4, 64, 128, 64, 500, adapted=2, bottleneck=32, longest=512, matrices=3),
-        "encoder-decoder": shapes.Shape(3, 3, 64, 256, 64, 500, adapted=2, bottleneck=32, longest=512),
-    }[family]
-    tokens = torch.ones(1, 200, dtype=torch.long)
-    written = torch.ones(1, shapes.TARGET, dtype=torch.long)
+    tokens, written = torch.ones(1, 200, dtype=torch.long), torch.ones(1, shapes.TARGET, dtype=torch.long)
+    kind, config, masked = AutoModelForSeq2SeqLM, BartConfig(**BOTH), 0
+    shape = shapes.Shape(3, 3, 64, 256, 64, 500, adapted=2, bottleneck=32, longest=512)
+    given: Json = {"input_ids": tokens, "labels": written}
     if family == "causal":
-        sizes = {"hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 4, "num_attention_heads": 4}
-        model: Any = LlamaForCausalLM(
-            LlamaConfig(vocab_size=500, num_key_value_heads=4, attn_implementation="eager", **sizes)
-        )
-        given: dict[str, Any] = {"input_ids": torch.cat([tokens, written], 1), "logits_to_keep": shapes.TARGET}
-    else:
-        both = {f"{part}_{what}": n for part in ("encoder", "decoder") for what, n in (("layers", 3), ("ffn_dim", 256))}
-        heads = {"encoder_attention_heads": 4, "decoder_attention_heads": 4}
-        sizes = {"vocab_size": 500, "d_model": 64} | both | heads
-        model = BartForConditionalGeneration(BartConfig(attn_implementation="eager", **sizes))
-        given = {"input_ids": tokens, "labels": written}
+        kind, config, masked = AutoModelForCausalLM, LlamaConfig(**CAUSAL), 2 * 64 * 4 * (200 + shapes.TARGET) ** 2
+        shape = shapes.Shape(0, 4, 64, 128, 64, 500, adapted=2, bottleneck=32, longest=512, matrices=3)
+        given = {"input_ids": torch.cat([tokens, written], 1), "logits_to_keep": shapes.TARGET}
     with torch.no_grad(), FlopCounterMode(display=False) as counter:
-        model.eval()(**given)
-    once = counter.get_total_flops()
-    above = shape.adapted - 1
-    back = above * shapes.decoder_flops(shape, 200) + 2 * shapes.TARGET * 64 * 500
+        kind.from_config(config, attn_implementation="eager").eval()(**given)
+    back = (shape.adapted - 1) * shapes.decoder_flops(shape, 200) + 2 * shapes.TARGET * 64 * 500
     adapters = 4 * shape.adapted * shapes.TARGET * 4 * 64 * 32
-    masked = 2 * 64 * 4 * (200 + shapes.TARGET) ** 2 if family == "causal" else 0
-    assert (shapes.plain_flops(shape, 200) - back - adapters) / 2 == pytest.approx(once - masked, rel=0.01)
-
-
-def committed(path: str) -> str:
-    """As committed: who runs `make bench` has a table of their own, and pages of ours."""
-    return subprocess.run(["git", "show", f"HEAD:{path}"], cwd=ROOT, check=True, capture_output=True, text=True).stdout
+    once = (shapes.plain_flops(shape, 200) - back - adapters) / 2
+    assert once == pytest.approx(counter.get_total_flops() - masked, rel=0.01)
 
 
 def test_the_table_is_the_one_that_was_measured() -> None:
-    results = json.loads(committed("reports/benchmarks/results.json"))
+    """As committed: who runs `make bench` has a table of their own, and pages of ours."""
+
+    def committed(name: str) -> str:
+        command = ["git", "show", f"HEAD:reports/benchmarks/{name}"]
+        return subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout
+
+    results = json.loads(committed("results.json"))
     measured = table.markdown([row for name in COMPARISONS for row in results.get(name, ())])
-    assert committed("reports/benchmarks/table.md") == measured
+    assert committed("table.md") == measured
 
 
 def test_a_table_says_what_was_missed_and_what_was_not_measured() -> None:
@@ -211,9 +192,9 @@ def test_a_table_says_what_was_missed_and_what_was_not_measured() -> None:
 
 def test_a_row_that_is_skipped_here_keeps_what_was_measured_elsewhere(capsys: pytest.CaptureFixture[str]) -> None:
     old = {"what": "a step", "skipped": None, "measured": {"day": "1999-12-31"}}
-    assert _kept({"what": "a step", "skipped": "no GPU here"}, [old]) is old
-    assert "a step: skipped: no GPU here; its row is that of 1999-12-31" in capsys.readouterr().err
     other = {"what": "a step", "skipped": "no GPU here"}
+    assert _kept(other, [old]) is old
+    assert "a step: skipped: no GPU here; its row is that of 1999-12-31" in capsys.readouterr().err
     assert _kept(other, []) is other
 
 
@@ -231,9 +212,7 @@ def test_a_difference_with_an_interval_is_kept_if_that_holds_zero_and_is_narrow(
 def test_a_step_above_a_cut_is_the_same_with_and_without_a_store(cut: str, tmp_path: Path) -> None:
     made = Encoder("tiny-bert", tiny_encoder("bert"), tiny_wordpieces(), FrozenPart.parse(cut))
     found = {side: run() for side, run in encoder_step.steps_of(made, tmp_path).items()}
-    assert set(found[OURS]) == set(found[THEIRS])
-    for name, gradient in found[OURS].items():
-        torch.testing.assert_close(gradient, found[THEIRS][name], rtol=0, atol=1e-5)
+    torch.testing.assert_close(found[OURS], found[THEIRS], rtol=0, atol=1e-5)
 
 
 def test_many_clients_are_measured_with_and_without_states() -> None:

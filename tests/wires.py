@@ -71,33 +71,18 @@ def nodes(algorithm: Algorithm, clients: Mapping[str, Any], folder: Path) -> dic
     def finish(round_: int, server: Adapter, private: Any) -> Mapping[str, float]:
         return {"loss": private.best["server" if algorithm.evaluates == "server" else "local"].popitem()[1].loss}
 
-    return {
-        name: Node(
-            name,
-            JOB,
-            algorithm,
-            data,
-            INITIAL,
-            folder / name,
-            seed=5,
-            finish=finish,
-            facts=FACTS.model_copy(update={"train": data.examples}),
-        )
-        for name, data in clients.items()
-    }
+    def node(name: str, data: Any) -> Node:
+        facts = FACTS.model_copy(update={"train": data.examples})
+        return Node(name, JOB, algorithm, data, INITIAL, folder / name, seed=5, finish=finish, facts=facts)
+
+    return {name: node(name, data) for name, data in clients.items()}
 
 
 def trained(
-    algorithm: Algorithm,
-    wire: Wire,
-    rounds: int = 3,
-    *,
-    selected: int | None = None,
-    rules: Tolerance = STRICT,
-    joins: Mapping[str, int] | None = None,
-    done: Progress | None = None,
+    algorithm: Algorithm, wire: Wire, rounds: int = 3, *, selected: int | None = None, rules: Tolerance = STRICT,
+    joins: Mapping[str, int] | None = None, done: Progress | None = None,
     each: Callable[[Progress], None] = lambda progress: None,
-) -> Progress:
+) -> Progress:  # fmt: skip
     remote = Remote(wire, handshake(wire, sorted(wire.nodes), JOB, FACTS), rules, job=JOB)
 
     class Each(Stopping):

@@ -27,7 +27,7 @@ from pipeline.runs import analysis
 from pipeline.tasks import similarity
 
 ROOT = Path(__file__).parents[1]
-LINKED = ("data", "models", "reports", "work", "mlartifacts", ".dvc/cache", ".git/objects")
+LINKED = ("data/", "models/", "reports/", "work/", "mlartifacts/", ".dvc/cache/", ".git/objects/")
 """Nothing below these is written in place: a copy can share their files."""
 LEFT_OUT = ("results/", ".ci/", "benchmarks/", "deploy/", "docs/", "dvc.lock", "experiments/", "reports/", "tests/")
 """What no stage of the root reads. DVC would read every experiment's stages at each start."""
@@ -37,6 +37,13 @@ NO_TOUR = {
 }
 """The variables of dvc.yaml, as experiments have them."""
 IDENTITY = {f"GIT_{who}_{what}": "t@t" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
+
+
+def replace(path: Path, old: str, new: str) -> None:
+    """Replace a piece of a file, which has it."""
+    text = path.read_text(encoding="utf-8")
+    assert old in text, f"{path}: {old}"
+    path.write_text(text.replace(old, new), encoding="utf-8")
 
 
 def as_yaml(params: Mapping[str, Any]) -> str:
@@ -64,30 +71,25 @@ class Workspace:
     @classmethod
     def laid(cls, folder: Path, **params: Any) -> Workspace:
         """A new one, under git."""
-        files = subprocess.run(
-            ["git", "ls-files", "-co", "--exclude-standard"], cwd=ROOT, capture_output=True, text=True, check=True
-        ).stdout.split("\n")
+        command = ["git", "ls-files", "-co", "--exclude-standard"]
+        files = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout.splitlines()
         for name in files:
-            if name and (ROOT / name).is_file() and not name.startswith(LEFT_OUT):
+            if (ROOT / name).is_file() and not name.startswith(LEFT_OUT):
                 (folder / name).parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy2(ROOT / name, folder / name)
-        stages = folder / "dvc.yaml"
-        text = stages.read_text(encoding="utf-8")
         for tour, other in NO_TOUR.items():
-            assert tour in text
-            text = text.replace(tour, other)
-        stages.write_text(text, encoding="utf-8")
+            replace(folder / "dvc.yaml", tour, other)
         workspace = cls(folder)
         workspace.params(**params)
         workspace.run("git", "init", "-q")
         workspace.commit()
         return workspace
 
-    def copied(self, folder: Path) -> Workspace:
-        """A copy to change: it shares the files that nobody writes in place."""
+    def copied(self, folder: Path, *, linked: bool = True) -> Workspace:
+        """A copy to change: it shares the files that nobody writes in place, unless it is on another disk."""
 
         def put(source: str, target: str) -> None:
-            shared = str(Path(source).relative_to(self.folder)).startswith(tuple(f"{name}/" for name in LINKED))
+            shared = linked and str(Path(source).relative_to(self.folder)).startswith(LINKED)
             (os.link if shared else shutil.copy2)(source, target)
 
         shutil.copytree(self.folder, folder, symlinks=True, copy_function=put)
@@ -98,14 +100,10 @@ class Workspace:
         self.run("git", "add", "-A")
         self.run("git", "commit", "-qm", "as it is")
 
-    def run(
-        self, *command: str, ok: bool = True, env: dict[str, str] | None = None
-    ) -> subprocess.CompletedProcess[str]:
-        done = subprocess.run(
-            list(command), cwd=self.folder, env=self.env | (env or {}), capture_output=True, text=True, check=False
-        )
-        if ok and done.returncode:
-            raise AssertionError(f"{' '.join(command)} failed:\n{done.stdout[-3000:]}\n{done.stderr[-3000:]}")
+    def run(self, *command: str, ok: bool = True, **env: str) -> subprocess.CompletedProcess[str]:
+        """A command, which must succeed if `ok`; `env`: more of its environment."""
+        done = subprocess.run(command, cwd=self.folder, env=self.env | env, capture_output=True, text=True)
+        assert not (ok and done.returncode), f"{command} failed:\n{done.stdout[-3000:]}\n{done.stderr[-3000:]}"
         return done
 
     def repro(self, *arguments: str) -> list[str]:
@@ -144,11 +142,10 @@ class Workspace:
         with self.entered():
             params = read_params()
         self.stage("plan")
-        for stage, items in (
-            *(("ingest", params.sources), ("prepare", params.data), ("backbone", params.backbones)),
-            *(("partition", params.settings), ("encode", params.settings)),
-            *(("train", params.runs), ("predict", params.runs), ("evaluate", params.runs)),
-        ):
+        of_data = ("ingest", params.sources), ("prepare", params.data), ("backbone", params.backbones)
+        of_settings = ("partition", params.settings), ("encode", params.settings)
+        of_runs = ("train", params.runs), ("predict", params.runs), ("evaluate", params.runs)
+        for stage, items in (*of_data, *of_settings, *of_runs):
             for item in items:
                 self.stage(stage, item)
             if stage == last:
@@ -161,15 +158,10 @@ class Workspace:
         with stand_ins():
             self.make_until("report")
 
-    @contextmanager
-    def without(self, path: str) -> Iterator[None]:
-        """As long as it lasts, a file or folder is not there."""
-        there, away = self.folder / path, self.folder / f"{path}.away"
-        there.rename(away)
-        try:
-            yield
-        finally:
-            away.rename(there)
+    def make_apart(self) -> None:
+        """The same in another process, which imports the workspace's own code."""
+        code = "from pathlib import Path; from workspaces import Workspace; Workspace(Path.cwd()).make()"
+        self.run(sys.executable, "-c", code, PYTHONPATH=str(ROOT / "tests"))
 
     def read_params(self) -> dict[str, Any]:
         params: dict[str, Any] = yaml.safe_load((self.folder / "params.yaml").read_text(encoding="utf-8"))
@@ -177,8 +169,8 @@ class Workspace:
 
     def params(self, **changes: Any) -> None:
         """Set keys of params.yaml; None removes one."""
-        kept = {key: value for key, value in (self.read_params() | changes).items() if value is not None}
-        self.write_params(kept)
+        known = self.read_params() | changes
+        self.write_params({key: value for key, value in known.items() if value is not None})
 
     def write_params(self, params: dict[str, Any]) -> None:
         (self.folder / "params.yaml").write_text(as_yaml(params), encoding="utf-8")
@@ -204,6 +196,11 @@ def _embed_hash(texts: Sequence[str], precision: Precision = "fp32") -> Tensor:
     return torch.nn.functional.normalize(torch.stack(drawn), dim=1)
 
 
+def files_of(folder: Path) -> dict[str, bytes]:
+    """Path below the folder -> content, of all files."""
+    return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+
+
 def stages_run(output: str) -> list[str]:
     """Those that `dvc repro` says it runs."""
     return [line.split("'")[1] for line in output.splitlines() if line.startswith("Running stage '")]
@@ -216,7 +213,6 @@ SMALL: dict[str, Any] = {
     "seeds": [1],
     "device": "cpu",
     "precision": "fp32",
-    # One for all: two runs of one training stay one, whatever tuning has chosen.
     "rates": dict.fromkeys(("own", "local", "server", "pooled"), 0.0006),
     "sources": ["qmsum"],
     "backbones": ["tiny-llama"],
@@ -246,7 +242,6 @@ SMALL: dict[str, Any] = {
 """The main table alone, in seconds."""
 
 QUERY = "Summarize the whole meeting."
-_SAMSUM = {"train_fraction": 0.5, "test_examples": 2}
 BOTH: dict[str, Any] = SMALL | {
     "page": "paper",
     "sources": ["qmsum", "samsum", "ami", "icsi"],
@@ -255,27 +250,12 @@ BOTH: dict[str, Any] = SMALL | {
     "settings": {
         **SMALL["settings"],
         "iid": {"data": "qmsum", "kind": "iid", "clients": ["First", "Second", "Third"], "of": DOMAINS},
-        "balanced": {
-            "data": "qmsum",
-            "kind": "balanced",
-            "clients": ["Academic", "Product"],
-            "counts": {"train": 4, "val": 2, "test": 3},
-        },
-        "extreme": {
-            "data": ["qmsum", "samsum"],
-            "kind": "domains",
-            "clients": ["Academic", "SAMSum"],
-            "only": {"SAMSum": _SAMSUM},
-        },
-        "long": {
-            "data": ["ami", "icsi"],
-            "kind": "domains",
-            "clients": ["AMI", "ICSI"],
-            "train_fraction": 1.0,
-            "source_tokens": 500,
-            "target_tokens": 90,
-            "max_tokens": 20,
-        },
+        "balanced": {"data": "qmsum", "kind": "balanced", "clients": ["Academic", "Product"]}
+        | {"counts": {"train": 4, "val": 2, "test": 3}},
+        "extreme": {"data": ["qmsum", "samsum"], "kind": "domains", "clients": ["Academic", "SAMSum"]}
+        | {"only": {"SAMSum": {"train_fraction": 0.5, "test_examples": 2}}},
+        "long": {"data": ["ami", "icsi"], "kind": "domains", "clients": ["AMI", "ICSI"], "train_fraction": 1.0}
+        | {"source_tokens": 500, "target_tokens": 90, "max_tokens": 20},
     },
     "runs": SMALL["runs"]
     | {
@@ -285,12 +265,7 @@ BOTH: dict[str, Any] = SMALL | {
         "fedselectkd-iid": {"setting": "iid", "method": "AdaFedSelectKD"},
         "fedavg-iid": {"setting": "iid", "method": "AdaFedAvg"},
         "fedselectkd-balanced": {"setting": "balanced", "method": "AdaFedSelectKD", "tau": "q0.88"},
-        "fedselectkd-post": {
-            "setting": "extreme",
-            "method": "AdaFedSelectKD",
-            "prolonged": True,
-            "late": ["SAMSum"],
-        },
+        "fedselectkd-post": {"setting": "extreme", "method": "AdaFedSelectKD", "prolonged": True, "late": ["SAMSum"]},
         "fedavg-long": {"setting": "long", "method": "AdaFedAvg"},
         "deep": {"setting": "domains", "method": "AdaSingle", "adapted_layers": 15, "decode": False},
     },

@@ -1,27 +1,31 @@
-"""A prepared federation for each test, the undisturbed training to compare with, and a report of all faults."""
+"""Snapshots of the pipeline, and a prepared federation for each test with the undisturbed training to compare with."""
 
 from __future__ import annotations
 
 import os
 import shutil
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from tempfile import mkdtemp
 from typing import Any
 
 import pytest
-from prepared_sites import Simulation, prepare_sites
-from sites import SELECT, Federation
-from snapshots import Snapshots
 
-REPORT: list[str] = []
-"""A line for each fault: what was broken, and what was lost. Printed below the results of all tests."""
+from chaos.prepared_sites import Simulation, prepare_sites
+from chaos.sites import SELECT, Federation
+from chaos.small_disks import own_mounts
+from chaos.snapshots import Snapshots
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def snapshots(tmp_path_factory: pytest.TempPathFactory) -> Snapshots:
     return Snapshots(tmp_path_factory.mktemp("snapshots"))
+
+
+@pytest.fixture(scope="session")
+def mounts() -> None:
+    if not own_mounts():
+        pytest.skip("left out: this user may not mount a small disk")
 
 
 @pytest.fixture(scope="session")
@@ -46,7 +50,7 @@ def simulation(folder: Path) -> Simulation:
 
 @pytest.fixture(scope="session")
 def undisturbed(simulation: Simulation) -> dict[str, Any]:
-    return simulation.outcome()
+    return simulation.outcome(SELECT)
 
 
 @pytest.fixture
@@ -56,8 +60,7 @@ def federation_of(prepared: Path, folder: Path) -> Iterator[Callable[[str], Fede
 
     def create(run: str) -> Federation:
         shutil.rmtree(folder / "run", ignore_errors=True)
-        shutil.copytree(prepared, folder / "run")
-        created.append(Federation(folder / "run", run))
+        created.append(Federation(shutil.copytree(prepared, folder / "run"), run))
         return created[-1]
 
     yield create
@@ -68,25 +71,3 @@ def federation_of(prepared: Path, folder: Path) -> Iterator[Callable[[str], Fede
 @pytest.fixture
 def federation(federation_of: Callable[[str], Federation]) -> Federation:
     return federation_of(SELECT)
-
-
-@pytest.fixture
-def ends_alike(federation: Federation, undisturbed: dict[str, Any]) -> Callable[[str, str], None]:
-    """(what was broken, how often) -> wait until the training ends, compare its bits, and report the fault."""
-    began = time.monotonic()
-
-    def check(broken: str, often: str) -> None:
-        federation.wait_until_trained()
-        assert federation.outcome() == undisturbed
-        again = ", ".join(f"{count} of {name}" for name, count in federation.trained_again().items()) or "none"
-        seconds = time.monotonic() - began
-        REPORT.append(f"{broken}: {often}; trainings repeated: {again}; the same bits after {seconds:.0f} s")
-
-    return check
-
-
-def pytest_terminal_summary(terminalreporter: Any) -> None:
-    if REPORT:
-        terminalreporter.section("faults")
-    for line in REPORT:
-        terminalreporter.write_line(line)

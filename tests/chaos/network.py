@@ -1,74 +1,29 @@
-"""A network that can be cut: a node connects to a port here, and its bytes are forwarded to the proxy."""
+"""Forwards connections from one port of loopback to another: a network that is cut when this process is killed."""
 
 from __future__ import annotations
 
-import socket
-import threading
-from contextlib import suppress
+import asyncio
+import sys
+from contextlib import closing, suppress
 
 
-class Network:
-    """Forwards every connection until it is cut. A context manager.
-
-    Args:
-        port: the port on loopback where nodes connect.
-        onward: the proxy's port.
-    """
-
-    def __init__(self, port: int, onward: int) -> None:
-        self._port, self._onward = port, onward
-        self._open: set[socket.socket] = set()
-        self._lock = threading.Lock()
-        self._is_cut = True
-
-    def __enter__(self) -> Network:
-        self.mend()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.cut()
-
-    def mend(self) -> None:
-        listener = socket.create_server(("127.0.0.1", self._port))
-        self._open, self._is_cut = {listener}, False
-        threading.Thread(target=self._accept, args=(listener,), daemon=True).start()
-
-    def cut(self) -> None:
-        """Close every connection and accept none."""
-        with self._lock:
-            self._is_cut = True
-            for one in self._open:
-                _close(one)
-
-    def _accept(self, listener: socket.socket) -> None:
-        with suppress(OSError):
-            while True:
-                near, _ = listener.accept()
-                threading.Thread(target=self._forward, args=(near,), daemon=True).start()
-
-    def _forward(self, near: socket.socket) -> None:
-        """Connect to the proxy, and carry bytes both ways."""
-        far = socket.socket()
-        with suppress(OSError):
-            far.connect(("127.0.0.1", self._onward))
-        with self._lock:
-            self._open |= {near, far}
-            if self._is_cut:
-                _close(near)
-        for source, target in ((near, far), (far, near)):
-            threading.Thread(target=_carry, args=(source, target), daemon=True).start()
+async def forward(near: asyncio.StreamReader, back: asyncio.StreamWriter) -> None:
+    with closing(back), suppress(OSError):
+        far, onward = await asyncio.open_connection("127.0.0.1", int(sys.argv[2]))
+        with closing(onward):
+            pairs = (near, onward), (far, back)
+            await asyncio.wait([asyncio.create_task(carry(*p)) for p in pairs], return_when=asyncio.FIRST_COMPLETED)
 
 
-def _carry(source: socket.socket, target: socket.socket) -> None:
+async def carry(source: asyncio.StreamReader, target: asyncio.StreamWriter) -> None:
     with suppress(OSError):
-        while content := source.recv(1 << 16):
-            target.sendall(content)
-    _close(source)
-    _close(target)
+        while content := await source.read(1 << 16):
+            target.write(content)
+            await target.drain()
 
 
-def _close(one: socket.socket) -> None:
-    """Close a socket and wake the threads that wait for it."""
-    with suppress(OSError):
-        one.shutdown(socket.SHUT_RDWR)
-    one.close()
+async def main() -> None:
+    await (await asyncio.start_server(forward, "127.0.0.1", int(sys.argv[1]))).serve_forever()
+
+
+asyncio.run(main())

@@ -24,12 +24,11 @@ from pipeline.workspace.tables import read_table
 
 HOOKS = Path(__file__).with_name("hooks")
 SELECT = "fedselectkd"
-"""The run that a test trains by default."""
-ORGANISATIONS = ("University", "Council", "Company")
+"""The run that most tests train."""
 SERVER = "server"
 PORT, INNER = 21443, 21000
-NODES = {name: 21101 + place for place, name in enumerate(ORGANISATIONS)}
-"""Ports of SuperNodes, on loopback."""
+NODES = {"University": 21101, "Council": 21102, "Company": 21103}
+"""Organisation -> the port of its SuperNode, on loopback."""
 TRAINED_SECONDS = 240.0
 
 
@@ -47,10 +46,9 @@ def wait_until(holds: Callable[[], object], seconds: float, what: str) -> None:
 
 def is_running(process: psutil.Process) -> bool:
     """Whether a process exists and is no zombie."""
-    try:
+    with suppress(psutil.NoSuchProcess):
         return bool(process.status() != psutil.STATUS_ZOMBIE)
-    except psutil.NoSuchProcess:
-        return False
+    return False
 
 
 class Site:
@@ -60,18 +58,18 @@ class Site:
         folder: its working folder, named after the organisation, or "server".
     """
 
+    process: subprocess.Popen[bytes]
+
     def __init__(self, folder: Path) -> None:
         self.folder, self.name, self._chaos = folder, folder.name, folder / "chaos"
-        self.process: subprocess.Popen[bytes] | None = None
+        self._chaos.mkdir(exist_ok=True)
 
     def start(self) -> None:
-        self._chaos.mkdir(exist_ok=True)
         with (self.folder / "site.log").open("ab") as log:
             self.process = self._command(SERVER if self.name == SERVER else "node", log)
 
     def plan(self, at: str, round_: int, does: str = "wait") -> None:
         """Plan a fault inside the site's own process; see `hooks/sitecustomize.py`."""
-        self._chaos.mkdir(exist_ok=True)
         fault = {"at": at, "round": round_, "does": does}
         (self._chaos / "planned.json").write_text(json.dumps(fault), encoding="utf-8")
 
@@ -79,7 +77,7 @@ class Site:
         wait_until((self._chaos / "met.json").is_file, TRAINED_SECONDS, f"{self.name}: the planned moment")
 
     def go_on(self) -> None:
-        (self._chaos / "met.json").unlink()
+        (self._chaos / "met.json").unlink(missing_ok=True)
 
     @property
     def trainings(self) -> list[int]:
@@ -100,9 +98,6 @@ class Site:
     def pid(self, program: str) -> int:
         return int((self.folder / STATE / f"{program}.pid").read_text(encoding="utf-8"))
 
-    def kill_program(self, program: str) -> None:
-        os.kill(self.pid(program), signal.SIGKILL)
-
     def kill_itself(self) -> None:
         """Kill the site's own process alone, as the system does when memory runs out."""
         self.process.kill()
@@ -110,7 +105,7 @@ class Site:
 
     def kill(self) -> None:
         """Kill the site's own process and all that it started, as a power cut does."""
-        if self.process is None or self.process.poll() is not None:
+        if not hasattr(self, "process") or self.process.poll() is not None:
             return
         family = psutil.Process(self.process.pid).children(recursive=True)
         self.kill_itself()
@@ -121,7 +116,7 @@ class Site:
 
     def stop(self) -> None:
         """Run `federation stop`; a planned fault no longer waits."""
-        (self._chaos / "met.json").unlink(missing_ok=True)
+        self.go_on()
         self._command("stop", subprocess.DEVNULL).wait()
         self.process.wait(30)
 
@@ -136,30 +131,30 @@ class Site:
 class Federation:
     """A server and three organisations on this machine, which train one run."""
 
-    def __init__(self, home: Path, run: str = SELECT) -> None:
-        self.server = Site(home / SERVER)
-        self.nodes = {name: Site(home / name) for name in ORGANISATIONS}
-        self.sites = [self.server, *self.nodes.values()]
+    def __init__(self, home: Path, run: str) -> None:
         self.run = run
-        for site in self.sites:
+        self.sites = {name: Site(home / name) for name in (SERVER, *NODES)}
+        self.server, self.university = self.sites[SERVER], self.sites["University"]
+        for site in self.sites.values():
             site.set(run=run)
 
     def start(self) -> None:
-        for site in self.sites:
+        for site in self.sites.values():
             site.start()
 
-    def wait_until_trained(self) -> None:
-        """Wait until the server ends.
+    def outcome(self) -> dict[str, Any]:
+        """What the training leaves at all sites, when it has ended; see `outcome_of`.
 
         Raises:
             AssertionError: it fails.
             TimeoutExpired: it does not end in time.
         """
         assert self.server.process.wait(TRAINED_SECONDS) == 0, self.server.log()[-600:]
+        return outcome_of({name: site.folder for name, site in self.sites.items()}, self.run)
 
     def close(self) -> None:
         """Kill what is left of all sites."""
-        for site in self.sites:
+        for site in self.sites.values():
             site.kill()
             for number in (site.folder / STATE).glob("*.pid"):
                 with suppress(ProcessLookupError, ValueError):
@@ -167,17 +162,13 @@ class Federation:
 
     def trained_again(self) -> dict[str, int]:
         """Organisation -> how many trainings it began more than once."""
-        again = {name: len(site.trainings) - len(set(site.trainings)) for name, site in self.nodes.items()}
+        again = {name: len(site.trainings) - len(set(site.trainings)) for name, site in self.sites.items()}
         return {name: count for name, count in again.items() if count}
 
     def events(self) -> list[tuple[str, ...]]:
         """(round, client, kind, why) of every event that the server wrote."""
         rows = read_table(self.server.folder / results_of(self.run) / "events.csv")
         return [(row["round"], row["client"], row["kind"], row["why"]) for row in rows]
-
-    def outcome(self) -> dict[str, Any]:
-        """What a training leaves at all sites; see `outcome_of`."""
-        return outcome_of({site.name: site.folder for site in self.sites}, self.run)
 
 
 def results_of(run: str) -> Path:

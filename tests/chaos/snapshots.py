@@ -5,14 +5,14 @@ from __future__ import annotations
 import gzip
 import hashlib
 import json
-import os
-import shutil
+import time
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from forked import forked
 from workspaces import SMALL, Workspace
+
+from chaos.forked import forked
 
 RUNS = ("fedselectkd", "fedavg", "zeroshot")
 PARAMS: dict[str, Any] = SMALL | {"runs": {name: SMALL["runs"][name] for name in RUNS}, "sections": {"main": [*RUNS]}}
@@ -21,58 +21,49 @@ STAGES: dict[str, tuple[str, ...]] = {
     "encode": ("domains",), "train": RUNS, "predict": RUNS, "evaluate": RUNS, "analyze": (), "report": (),
 }  # fmt: skip
 """Stage -> the arguments of its calls; empty: one call without an argument."""
-STATE = ("params.yaml", "requirements.lock", "data", "models", "reports", "results", "work")
 RESULTS = ("data", "models", "reports", "results", "work/store", "work/generated")
 """What has the same bytes every time, but for `CIRCUMSTANCES`. The rest of `work/` has seconds, locks, checkpoints."""
 CIRCUMSTANCES = ("commit", "training_seconds")
 """The keys of a result that tell how it was computed."""
 
+Digests = dict[str, str]
+
 
 class Snapshots:
-    """Copies of the workspace before every stage; `results`: stage -> digests of what it leaves."""
+    """Copies of the workspace before every stage.
+
+    `results`: stage -> digests of what it leaves; `seconds`: stage -> how long `dvc repro` takes for it.
+    """
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self.results: dict[str, dict[str, str]] = {}
+        self.results: dict[str, Digests] = {}
+        self.seconds: dict[str, float] = {}
         workspace = Workspace.laid(folder / "made", **PARAMS)
         for stage in STAGES:
-            _copy(workspace.folder, folder / stage)
-            run(workspace.folder, stage)
+            workspace.copied(folder / stage)
+            began = time.monotonic()
+            workspace.repro(stage)
+            self.seconds[stage] = time.monotonic() - began
             self.results[stage] = results(workspace.folder)
 
     def before(self, stage: str, at: Path, *, linked: bool = True) -> Path:
-        """Copy the workspace as it was before a stage. Links save time on the same disk."""
-        _copy(self._folder / stage, at, linked=linked)
-        return at
+        """A copy of the workspace as it was before the stage."""
+        return Workspace(self._folder / stage).copied(at, linked=linked).folder
 
 
 def run(folder: Path, stage: str) -> None:
     """Run a stage for all runs in this process."""
-    workspace = Workspace(folder)
-    for argument in STAGES[stage]:
-        workspace.stage(stage, argument)
-    if not STAGES[stage]:
-        workspace.stage(stage)
+    for arguments in [(one,) for one in STAGES[stage]] or [()]:
+        Workspace(folder).stage(stage, *arguments)
 
 
-def rerun(folder: Path, stage: str) -> str:
-    """Run a stage once more in a child. Its error, or an empty string."""
+def rerun(folder: Path, stage: str, wanted: Digests) -> str:
+    """Run a stage once more in a child. Its error, or the first files that differ from what is wanted, or nothing."""
     ended = forked(lambda: run(folder, stage))
-    return f"{stage} ended with {ended.status}: {ended.output[-2000:]}" if ended.status else ""
-
-
-def _copy(folder: Path, into: Path, *, linked: bool = True) -> None:
-    """Copy a workspace, with links to the files that nothing writes in place. SQLite writes in place."""
-
-    def put(source: str, target: str) -> None:
-        (os.link if linked and "checkpoints" not in source else shutil.copy2)(source, target)
-
-    into.mkdir(parents=True)
-    for name in STATE:
-        if (folder / name).is_dir():
-            shutil.copytree(folder / name, into / name, copy_function=put)
-        elif (folder / name).exists():
-            shutil.copy2(folder / name, into / name)
+    if ended.status:
+        return f"{stage} ended with {ended.status}: {ended.output[-2000:]}"
+    return ", ".join(differences(results(folder), wanted)[:5])
 
 
 def digest(name: str, content: bytes) -> str:
@@ -85,16 +76,19 @@ def digest(name: str, content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
 
 
-def results(folder: Path) -> dict[str, str]:
-    """Every result's digest, temporary files included and locks excluded."""
-    paths = (path for name in RESULTS for path in sorted((folder / name).rglob("*")))
-    return {
-        str(path.relative_to(folder)): digest(path.name, path.read_bytes())
-        for path in paths
-        if path.is_file() and path.suffix != ".lock"
-    }
+def results(folder: Path) -> Digests:
+    """Every result's digest, temporary files included."""
+    paths = (path for name in RESULTS for path in (folder / name).rglob("*") if path.is_file())
+    return results_of({str(path.relative_to(folder)): path.read_bytes() for path in paths})
 
 
-def differences(found: dict[str, str], wanted: dict[str, str]) -> list[str]:
+def results_of(files: dict[str, bytes]) -> Digests:
+    """The same, of a disk's files. Locks are no results."""
+    inside = tuple(f"{name}/" for name in RESULTS)
+    names = (name for name in files if name.startswith(inside) and not name.endswith(".lock"))
+    return {name: digest(name, files[name]) for name in names}
+
+
+def differences(found: Digests, wanted: Digests) -> list[str]:
     """Names of files that are missing, superfluous, or have other bytes."""
     return sorted(name for name in found.keys() | wanted.keys() if found.get(name) != wanted.get(name))

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import psutil
 import pytest
-from sites import STATE, is_running, wait_until
 
+from chaos.sites import STATE, is_running, wait_until
 from pipeline.errors import QuorumError
 from pipeline.federation import site_commands
 from pipeline.federation.processes import Program, Supervisor
@@ -44,36 +44,25 @@ def left_over() -> Iterator[Left]:
         process.wait()
 
 
-def pid(state: Path, name: str) -> int:
-    return int((state / f"{name}.pid").read_text())
-
-
-def test_a_program_that_is_killed_is_started_again(here: Path) -> None:
-    with Supervisor(here) as supervisor:
-        supervisor.start(Program("one", SLEEPING))
-        first = pid(here, "one")
-        os.kill(first, 9)
-        wait_until(lambda: pid(here, "one") != first, 10, "a second process")
-        second = pid(here, "one")
-        assert psutil.pid_exists(second)
-    assert not psutil.pid_exists(second)
-    assert not (here / "one.pid").exists()
-
-
 @pytest.mark.parametrize("ended", ["killed", "closed"])
-def test_a_programs_children_end_with_it(here: Path, ended: str) -> None:
+def test_a_program_is_started_again_and_its_children_end_with_it(here: Path, ended: str) -> None:
     """A child that ignores SIGTERM ends when the program is killed, or the supervisor closed."""
     stubborn = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(60)"
     start = f"import subprocess, sys; p = subprocess.Popen([sys.executable, '-c', {stubborn!r}])"
+    number, log = here / "parent.pid", here / "parent.log"
     with Supervisor(here) as supervisor:
         supervisor.start(Program("parent", [sys.executable, "-c", f"{start}; print(p.pid, flush=True); p.wait()"]))
-        log = here / "parent.log"
         wait_until(lambda: log.is_file() and log.read_text().strip(), 10, "a child")
-        child = psutil.Process(int(log.read_text().split()[0]))
+        child, first = psutil.Process(int(log.read_text().split()[0])), int(number.read_text())
         if ended == "killed":
-            os.kill(pid(here, "parent"), 9)
+            os.kill(first, 9)
             wait_until(lambda: not is_running(child), 10, "the child's end")
+            wait_until(lambda: int(number.read_text()) != first, 10, "a second process")
+        last = int(number.read_text())
+        assert psutil.pid_exists(last)
     wait_until(lambda: not is_running(child), 10, "the child's end")
+    assert not psutil.pid_exists(last)
+    assert not number.exists()
 
 
 @pytest.mark.parametrize("hidden", [False, True], ids=["its folder is known", "its folder is hidden"])

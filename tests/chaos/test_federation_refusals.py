@@ -14,9 +14,9 @@ from http.client import HTTPSConnection
 from pathlib import Path
 
 import pytest
-from sites import PORT, SERVER, STATE, Site, wait_until
 from workspaces import Workspace
 
+from chaos.sites import PORT, SERVER, STATE, Site, wait_until
 from pipeline.federation import certificates
 from pipeline.federation.flower.commands import APP, QUIET, flower
 from pipeline.federation.site import ALLOWED, KEYS
@@ -25,21 +25,13 @@ pytestmark = pytest.mark.timeout(300)
 UP_SECONDS, BOUND = 90.0, 60.0
 """The longest time until the server is up, and until a refusal, on a machine with other work."""
 OTHER_PORT, OTHER_INNER, CLIENT_PORT = 21445, 21002, 21109
-EMPTY = b""
-"""A Flower message without any field."""
 Coming = Callable[..., Site]
-
-
-def copied(prepared: Path, into: Path, name: str) -> Site:
-    """A prepared site, not started yet."""
-    shutil.rmtree(into / name, ignore_errors=True)
-    return Site(shutil.copytree(prepared / name, into / name))
 
 
 @pytest.fixture(scope="module")
 def server(prepared: Path, folder: Path) -> Iterator[Site]:
     """A server that waits and never trains. What it refuses does it no harm."""
-    site = copied(prepared, folder / "waiting", SERVER)
+    site = Site(shutil.copytree(prepared / SERVER, folder / "waiting" / SERVER))
     site.set(organisations=["University", "Council"])
     site.start()
     try:
@@ -51,12 +43,13 @@ def server(prepared: Path, folder: Path) -> Iterator[Site]:
 
 
 @pytest.fixture
-def coming(prepared: Path, folder: Path, server: Site) -> Iterator[Coming]:
-    """(name, elsewhere) -> a site; `elsewhere`: on other ports than those of the server that waits."""
+def coming(prepared: Path, folder: Path) -> Iterator[Coming]:
+    """(name, elsewhere) -> a new site; `elsewhere`: on other ports than those of the server that waits."""
     created: list[Site] = []
 
     def create(name: str, *, elsewhere: bool = False) -> Site:
-        created.append(copied(prepared, folder / ("elsewhere-sites" if elsewhere else "coming"), name))
+        shutil.rmtree(folder / "coming" / name, ignore_errors=True)
+        created.append(Site(shutil.copytree(prepared / name, folder / "coming" / name)))
         if elsewhere:
             created[-1].set(port=OTHER_PORT, **({"inner_port": OTHER_INNER} if name == SERVER else {}))
         return created[-1]
@@ -76,42 +69,51 @@ def last_line(site: Site) -> str:
     return site.log().strip().splitlines()[-1]
 
 
-def test_a_node_with_a_wrong_key_is_refused(coming: Coming, server: Site) -> None:
-    node = coming("University")
+def with_another_key(node: Site) -> None:
     for half in (node.folder / KEYS).iterdir():
         half.unlink()
     with Workspace(node.folder).entered():
-        certificates.make_node_key("University")
+        certificates.make_node_key(node.name)
+
+
+def with_another_authority(node: Site) -> None:
+    (node.folder / certificates.AUTHORITY).unlink()
+    with Workspace(node.folder).entered():
+        certificates.make_authority()
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "words"),
+    [
+        ("University", with_another_key, "[code: 2004] Failed to activate SuperNode."),
+        ("University", with_another_authority, "CERTIFICATE_VERIFY_FAILED"),
+        ("Company", lambda node: None, "[code: 2004] Failed to activate SuperNode."),
+    ],
+    ids=["another key", "another authority", "an organisation that is not listed"],
+)
+def test_a_node_that_the_server_or_that_itself_does_not_trust_is_refused(
+    coming: Coming, server: Site, name: str, change: Callable[[Site], None], words: str
+) -> None:
+    node = coming(name)
+    change(node)
     node.start()
-    logs(node, "supernode", "[code: 2004] Failed to activate SuperNode.")
-    logs(server, "superlink", "No SuperNode found with the given public key.")
+    logs(node, "supernode", words)
     logs(node, "", "supernode: ended with 1; is started again in 0.5 s; see supernode.log")
 
 
-def test_an_organisation_that_the_server_does_not_list_is_refused(coming: Coming) -> None:
-    node = coming("Company")
-    node.start()
-    logs(node, "supernode", "[code: 2004] Failed to activate SuperNode.")
-
-
-def test_a_node_that_trusts_another_authority_does_not_connect(coming: Coming, folder: Path) -> None:
-    node = coming("University")
-    (folder / "elsewhere").mkdir()
-    with Workspace(folder / "elsewhere").entered():
-        certificates.make_authority()
-    shutil.copyfile(folder / "elsewhere" / certificates.AUTHORITY, node.folder / certificates.AUTHORITY)
-    node.start()
-    logs(node, "supernode", "CERTIFICATE_VERIFY_FAILED")
-
-
-def test_a_node_without_a_key_is_not_started(coming: Coming) -> None:
-    node = coming("University")
-    (node.folder / KEYS / "University").unlink()
-    node.start()
-    assert node.process.wait(BOUND) == 1
-    assert last_line(node) == (
-        "error: federation/keys/University: is missing or empty; run `python -m pipeline federation certificates`"
-    )
+@pytest.mark.parametrize(
+    ("name", "key", "message"),
+    [
+        ("University", "University", "is missing or empty; run `python -m pipeline federation certificates`"),
+        (SERVER, "Council.pub", "is missing; ask Council for the file"),
+    ],
+)
+def test_a_site_without_a_key_is_not_started(coming: Coming, name: str, key: str, message: str) -> None:
+    site = coming(name, elsewhere=True)
+    (site.folder / KEYS / key).unlink()
+    site.start()
+    assert site.process.wait(UP_SECONDS) == 1
+    assert last_line(site).startswith(f"error: {KEYS / key}: {message}")
 
 
 @pytest.mark.parametrize(
@@ -121,18 +123,15 @@ def test_a_node_without_a_key_is_not_started(coming: Coming) -> None:
 )
 def test_a_client_without_key_or_tls_is_refused(server: Site, trust: list[str], why: str) -> None:
     """A SuperNode as Flower ships it, without a key."""
+    address = ["--superlink", f"127.0.0.1:{PORT}", "--isolation", "process", *trust]
     done = subprocess.run(
-        [
-            *(flower("flower-supernode"), "--superlink", f"127.0.0.1:{PORT}", "--isolation", "process", *trust),
-            *("--host", "127.0.0.1", "--port", str(CLIENT_PORT)),
-        ],
+        [flower("flower-supernode"), *address, "--host", "127.0.0.1", "--port", str(CLIENT_PORT)],
         cwd=server.folder,
         env={**os.environ, **QUIET, "FLWR_HOME": str(server.folder / "client")},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
         timeout=BOUND,
-        check=False,
     )
     assert done.returncode
     assert why in done.stdout
@@ -154,19 +153,12 @@ NOT_FOR_NODES = (
     ],
 )
 def test_the_proxy_answers_signed_messages_of_nodes_alone(server: Site, method: str, path: str, status: int) -> None:
+    """A Flower message without any field is empty."""
     trusting = ssl.create_default_context(cafile=str(server.folder / certificates.AUTHORITY))
     connection = HTTPSConnection("127.0.0.1", PORT, timeout=BOUND, context=trusting)
-    body = EMPTY if method == "POST" else None
+    body = b"" if method == "POST" else None
     connection.request(method, path, body, {"Content-Type": "application/protobuf"})
     assert connection.getresponse().status == status
-
-
-def test_a_server_that_lacks_an_organisations_key_says_whom_to_ask(coming: Coming) -> None:
-    site = coming(SERVER, elsewhere=True)
-    (site.folder / KEYS / "Council.pub").unlink()
-    site.start()
-    assert site.process.wait(UP_SECONDS) == 1
-    assert "federation/keys/Council.pub: is missing; ask Council for the file" in last_line(site)
 
 
 def test_an_app_that_a_node_does_not_allow_is_not_run(coming: Coming, folder: Path) -> None:

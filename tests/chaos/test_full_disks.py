@@ -9,16 +9,15 @@ import shutil
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Callable
 from contextlib import AbstractContextManager, closing, nullcontext
 from pathlib import Path
 
 import pytest
-from forked import forked
-from small_disks import BLOCK, can_mount, only, read_only, small_disk
-from snapshots import PARAMS, STAGES, Snapshots, differences, results, run
-from workspaces import ROOT, Workspace
+from workspaces import Workspace
 
+from chaos.forked import forked
+from chaos.small_disks import BLOCK, only, read_only, small_disk
+from chaos.snapshots import STAGES, Snapshots, differences, rerun, results, run
 from pipeline import __main__ as command_line
 from pipeline.runs import tracking
 from pipeline.stages.train import unlogged
@@ -28,32 +27,27 @@ FOLDERS = {
     "train": "work", "predict": "reports", "evaluate": "results", "analyze": "reports", "report": "reports",
 }  # fmt: skip
 """Stage -> a folder that it writes to."""
-needs_mounts = pytest.mark.skipif(not can_mount(), reason="left out: this user may not mount a small disk")
 
 
-@needs_mounts
+@pytest.mark.usefixtures("mounts")
 @pytest.mark.parametrize("share", [0.0, 0.5], ids=["full", "half of what it writes fits"])
 @pytest.mark.parametrize("stage", STAGES)
 def test_a_full_disk_is_one_line(snapshots: Snapshots, stage: str, share: float, tmp_path: Path) -> None:
-    def fill() -> None:
-        folder = tmp_path / "disk"
-        small_disk(folder)
-        copy = snapshots.before(stage, folder / "workspace", linked=False)
+    with small_disk(tmp_path / "disk") as disk:
+        copy = snapshots.before(stage, disk / "workspace", linked=False)
         before = size(copy)
-        run(copy, stage)
+        assert forked(lambda: run(copy, stage)).status == 0
         growth = size(copy) - before
         shutil.rmtree(copy)
         snapshots.before(stage, copy, linked=False)
-        fails_and_goes_on(snapshots, copy, stage, only(int(share * growth) // BLOCK * BLOCK, folder))
-
-    succeeds(fill)
+        fails_and_goes_on(snapshots, copy, stage, only(int(share * growth) // BLOCK * BLOCK, disk))
 
 
-@needs_mounts
+@pytest.mark.usefixtures("mounts")
 @pytest.mark.parametrize("stage", STAGES)
 def test_a_read_only_folder_is_one_line(snapshots: Snapshots, stage: str, tmp_path: Path) -> None:
     folder = snapshots.before(stage, tmp_path / "workspace", linked=False)
-    succeeds(lambda: fails_and_goes_on(snapshots, folder, stage, read_only(folder / FOLDERS[stage])))
+    fails_and_goes_on(snapshots, folder, stage, read_only(folder / FOLDERS[stage]))
 
 
 def fails_and_goes_on(snapshots: Snapshots, folder: Path, stage: str, trouble: AbstractContextManager[None]) -> None:
@@ -63,10 +57,7 @@ def fails_and_goes_on(snapshots: Snapshots, folder: Path, stage: str, trouble: A
     assert failed.status == 1, failed
     assert len(errors) == 1, failed.output
     assert "Traceback" not in failed.output, failed.output
-    again = forked(lambda: run(folder, stage))
-    assert again.status == 0, f"{errors[0]}\n{again.output}"
-    lost = differences(results(folder), snapshots.results[stage])
-    assert not lost, f"{errors[0]}\n{lost}"
+    assert not (wrong := rerun(folder, stage, snapshots.results[stage])), f"{errors[0]}\n{wrong}"
 
 
 def run_command(folder: Path, stage: str) -> None:
@@ -83,39 +74,30 @@ def run_command(folder: Path, stage: str) -> None:
                     raise
 
 
-def succeeds(work: Callable[[], object]) -> None:
-    ended = forked(work)
-    assert ended.status == 0, ended.output[-4000:]
-
-
 def size(folder: Path) -> int:
     return sum(-(-path.stat().st_size // BLOCK) * BLOCK for path in folder.rglob("*") if path.is_file())
 
 
-def test_two_repros_at_once_do_not_damage_each_other(tmp_path: Path) -> None:
+def test_two_repros_at_once_do_not_damage_each_other(snapshots: Snapshots, tmp_path: Path) -> None:
     """DVC lets one of them wait or refuses it, in a line."""
-    workspace = Workspace.laid(tmp_path / "two", **PARAMS)
-    alone = workspace.copied(tmp_path / "alone")
-    targets = "prepare@qmsum", "backbone@tiny-llama"
-    alone.repro(*targets)
+    workspace = Workspace(snapshots.before("plan", tmp_path / "two"))
     pipes = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE, "text": True}
-    both = [
-        subprocess.Popen(["dvc", "repro", *targets], cwd=workspace.folder, env=workspace.env, **pipes) for _ in range(2)
-    ]
+    command = ["dvc", "repro", "backbone", "prepare"]
+    both = [subprocess.Popen(command, cwd=workspace.folder, env=workspace.env, **pipes) for _ in range(2)]
     for process in both:
         _, errors = process.communicate()
         assert process.returncode == 0 or errors.count("ERROR") == 1, errors
         assert "Traceback" not in errors
     workspace.pipeline("mend")
-    workspace.repro(*targets)
-    assert not differences(results(workspace.folder), results(alone.folder))
+    workspace.repro("backbone", "prepare")
+    assert not differences(results(workspace.folder), snapshots.results["prepare"])
 
 
 @pytest.mark.parametrize(
     ("command", "removed", "warning"),
     [
         (("report",), "", "MLflow is not up to date"),
-        (("train", "fedavg"), "models/fedavg", "training goes on without MLflow"),
+        (("train", "fedavg"), "models/fedavg", "training of fedavg goes on without MLflow"),
     ],
     ids=["a page", "a training"],
 )
@@ -123,8 +105,7 @@ def test_a_stage_goes_on_while_mlflows_database_is_locked(
     snapshots: Snapshots, tmp_path: Path, command: tuple[str, ...], removed: str, warning: str
 ) -> None:
     """The next page brings the database up to date."""
-    workspace = Workspace(snapshots.before("report", tmp_path / "workspace", linked=False))
-    workspace.env["PYTHONPATH"] = str(ROOT)
+    workspace = Workspace(snapshots.before("report", tmp_path / "workspace"))
     workspace.pipeline("track")
     if removed:
         shutil.rmtree(workspace.folder / removed)

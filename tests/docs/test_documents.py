@@ -59,17 +59,10 @@ def test_a_row_is_picked_by_all_of_its_keys() -> None:
 
 def test_numbers_have_a_sign_below_0_alone() -> None:
     """0.0004 of a hundred is 0.04%; -0.004 rounds to 0, which has no sign."""
-    assert [num("1234.5", 1), num(-0.5, 2), num(-0.004, 2), num(0.0004, 2, times=100)] == [
-        "1,234.5",
-        "−0.50",
-        "0.00",
-        "0.04",
-    ]
+    numbers = num("1234.5", 1), num(-0.5, 2), num(-0.004, 2), num(0.0004, 2, times=100)
+    assert numbers == ("1,234.5", "−0.50", "0.00", "0.04")
 
 
-def test_a_turned_interval_begins_with_its_lower_end() -> None:
+def test_a_turned_interval_begins_with_its_lower_end_and_a_grid_is_a_markdown_table() -> None:
     assert span({"low": "-0.25", "high": "1"}, 2, times=-1) == "−1.00 … 0.25"
-
-
-def test_a_grid_is_a_markdown_table() -> None:
     assert grid(ROWS) == "| run | low |\n|---|---|\n| tau-2 | -0.69 |\n| tau-3 | -0.56 |"

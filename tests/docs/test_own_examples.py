@@ -11,17 +11,15 @@ from typing import Any
 import pytest
 import torch
 import yaml
-from workspaces import ROOT, Workspace
+from workspaces import ROOT, Workspace, replace
 
 from pipeline.corpora.conversation import Conversation, Turn
 from pipeline.workspace.tables import read_table
 
 PAGE = (ROOT / "docs" / "methods.md").read_text(encoding="utf-8")
-STAGES = """
-from pathlib import Path
-from workspaces import Workspace
-Workspace(Path.cwd()).make()
-"""
+LINES = re.findall(r'"(\w+)": "(pipeline\.[\w.]+)",', PAGE)
+"""(Name, module) of each line that the page adds to a registry."""
+SMALL = {"data_source": "sample", "device": "cpu", "precision": "fp32", "sign_flips": 200}
 
 
 def examples() -> dict[str, str]:
@@ -34,38 +32,27 @@ def examples() -> dict[str, str]:
     return found
 
 
-def lines() -> list[tuple[str, str]]:
-    """(File, line) of every line that the page adds."""
-    rows = re.findall(r'"(\w+)": "(pipeline\.[\w.]+)",', PAGE)
-    folders = {module: module.rpartition(".")[0].replace(".", "/") for _, module in rows}
-    return [(f"{folders[module]}/__init__.py", f'    "{name}": "{module}",') for name, module in rows]
-
-
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
     """The page's experiment with tiny weights in SmolLM2's place, and few of the sample's examples."""
     params, comparisons = re.findall(r"```yaml\n(.*?)```", PAGE, flags=re.DOTALL)
     own = yaml.safe_load(params.replace("smollm2-135m", "tiny-llama"))
     own["settings"]["domains"]["counts"] = {"train": 4, "val": 2, "test": 2}
-    workspace = Workspace.laid(tmp_path_factory.mktemp("own"), data_source="sample", device="cpu", precision="fp32")
-    workspace.write_params(own | {"data_source": "sample", "device": "cpu", "precision": "fp32", "sign_flips": 200})
+    workspace = Workspace.laid(tmp_path_factory.mktemp("own"))
+    workspace.write_params(own | SMALL)
     (workspace.folder / "comparisons.yaml").write_text(comparisons, encoding="utf-8")
     for path, code in examples().items():
         (workspace.folder / path).write_text(code, encoding="utf-8")
-    for path, line in lines():
-        registry = workspace.folder / path
-        text = registry.read_text(encoding="utf-8")
-        registry.write_text(re.sub(r"(: dict\[str, str\] = \{\n)", rf"\1{line}\n", text, count=1), encoding="utf-8")
-    workspace.run(sys.executable, "-c", STAGES, env={"PYTHONPATH": str(ROOT / "tests")})
+    for name, module in LINES:
+        registry = workspace.folder.joinpath(*module.split(".")[:-1], "__init__.py")
+        replace(registry, ": dict[str, str] = {\n", f': dict[str, str] = {{\n    "{name}": "{module}",\n')
+    workspace.make_apart()
     return workspace
 
 
-def test_the_page_shows_four_files_and_three_lines() -> None:
-    assert len(examples()) == 4
-    assert len(lines()) == 3
-
-
 def test_the_runs_are_scored_by_the_tasks_own_metric_and_compared(made: Workspace) -> None:
+    """The page shows four files and three lines."""
+    assert (len(examples()), len(LINES)) == (4, 3)
     metrics = json.loads((made.folder / "reports" / "metrics.json").read_text())
     assert list(metrics) == ["zeroshot", "fedavg", "fedmedian", "fedsmooth"]
     assert {tuple(sorted(figures)) for figures in metrics.values()} == {("exact", "loss")}

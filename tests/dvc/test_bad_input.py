@@ -129,17 +129,9 @@ def test_one_line_and_exit_status_one(
     assert not list(copy.folder.rglob("*.tmp"))
 
 
-def test_another_process_ends_with_the_same_line(built: Workspace) -> None:
-    done = built.pipeline("predict", "nope", ok=False)
+def test_another_process_ends_with_the_same_line_and_debug_shows_the_traceback(built: Workspace) -> None:
+    command = (sys.executable, "-m", "pipeline", "predict", "nope")
+    done = built.run(*command, ok=False)
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr == "error: data/plan/predict/nope.json: is missing; run `dvc repro plan`\n"
-
-
-def test_debug_shows_the_traceback(
-    built: Workspace, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setenv("PIPELINE_DEBUG", "1")
-    monkeypatch.setattr(sys, "argv", ["pipeline", "predict", "nope"])
-    with built.entered(), pytest.raises(SystemExit):
-        command_line.cli()
-    assert "Traceback" in capsys.readouterr().err
+    assert "Traceback" in built.run(*command, ok=False, PIPELINE_DEBUG="1").stderr

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from conftest import Workspace
-from workspaces import SMALL
+from workspaces import SMALL, files_of
 
 from pipeline.errors import QuorumError
 from pipeline.federated.blobs import Blobs
@@ -27,29 +27,28 @@ def test_a_training_killed_by_sigkill_resumes_bit_for_bit(
     """The real stage, killed with -9 after its first finished round, against one that was left alone."""
     workspace.params(rounds=4, train_fraction=1.0, runs={RUN: SMALL["runs"][RUN]}, sections={"main": [RUN]})
     workspace.make_until("encode")
-    checkpoints = workspace.folder / "work" / "checkpoints"
-    command = [sys.executable, "-m", "pipeline", "train", RUN]
-    process = subprocess.Popen(
-        command, cwd=workspace.folder, env=workspace.env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    )
+    checkpoints, models = workspace.folder / "work/checkpoints", workspace.folder / "models" / RUN
+    command, quiet = [sys.executable, "-m", "pipeline", "train", RUN], subprocess.DEVNULL
+    process = subprocess.Popen(command, cwd=workspace.folder, env=workspace.env, stdout=quiet, stderr=quiet)
     deadline = time.monotonic() + 120
     while not _rounds(checkpoints) and time.monotonic() < deadline and process.poll() is None:
         time.sleep(0.02)
     process.kill()
     assert process.wait() == -9
     assert 1 <= _rounds(checkpoints) < 4
-    assert _logged(workspace.folder / "mlflow.db") == [("5.0", "FAILED")]
+    tau, status, last = _logged(workspace.folder / "mlflow.db")
+    assert (tau, status) == ("5.0", "FAILED")
+    assert 1 <= last < 4, "the rounds before it was killed"
     capsys.readouterr()
     workspace.stage("train", RUN)
     assert "resuming after round" in capsys.readouterr().err
-    resumed = _outputs(workspace.folder / "models" / RUN)
+    resumed = files_of(models)
     assert {"1/adapters/Academic.safetensors", "1/history.csv"} <= set(resumed)
     assert not list(checkpoints.glob("*/")), "no run waits for it"
-    shutil.rmtree(workspace.folder / "models" / RUN)
-    capsys.readouterr()
+    shutil.rmtree(models)
     workspace.stage("train", RUN)
     assert "resuming" not in capsys.readouterr().err
-    assert _outputs(workspace.folder / "models" / RUN) == resumed
+    assert files_of(models) == resumed
 
 
 def _rounds(checkpoints: Path) -> int:
@@ -60,16 +59,13 @@ def _rounds(checkpoints: Path) -> int:
     return 0
 
 
-def _logged(path: Path) -> list[tuple[str, str]]:
-    """(τ, status) of every training in MLflow, once its logger, which outlives it, has logged how it ended."""
-    found: list[tuple[str, str]] = []
+def _logged(path: Path) -> tuple[str, str, int]:
+    """τ, status and last round of the training, once its logger, which outlives it, has logged how it ended."""
+    query = "select value, status from params join runs using (run_uuid) where key = 'tau' and status = 'FAILED'"
     deadline = time.monotonic() + 60
-    while time.monotonic() < deadline and "FAILED" not in dict(found).values():
+    while True:
         time.sleep(0.1)
         with closing(sqlite3.connect(path, timeout=30)) as store, suppress(sqlite3.OperationalError):  # not made yet
-            found = list(store.execute("select value, status from params join runs using (run_uuid) where key = 'tau'"))
-    return found
-
-
-def _outputs(folder: Path) -> dict[str, bytes]:
-    return {str(p.relative_to(folder)): p.read_bytes() for p in sorted(folder.rglob("*")) if p.is_file()}
+            if found := store.execute(query).fetchall():
+                return *found[0], store.execute("select max(step) from metrics").fetchone()[0]
+        assert time.monotonic() < deadline

@@ -8,47 +8,43 @@ from typing import Any
 
 import pytest
 from conftest import ROOT, Workspace
-from test_stages import rows_of
 from workspaces import BOTH, DOMAINS, SMALL, stand_ins
 
 from pipeline.workspace import layout
-from pipeline.workspace.files import read_json, read_jsonl
+from pipeline.workspace.files import read_json
 from pipeline.workspace.tables import read_table
 
 RUNS = tuple(SMALL["runs"])
 
 
 @pytest.fixture(scope="module")
-def pages(built: Workspace, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Workspace]:
-    """The same results under the pages `main` and `paper`."""
-    found = {}
-    for page in ("main", "paper"):
-        copy = built.copied(tmp_path_factory.mktemp(page) / "copy")
-        (copy.folder / "comparisons.yaml").write_bytes((ROOT / "experiments/paper/comparisons.yaml").read_bytes())
-        only = {name: row for name, row in copy.read_params()["runs"].items() if name in RUNS}
-        copy.params(page=page, **({"runs": only} | _of_qmsum(copy) if page == "main" else {}))
-        with stand_ins():
-            copy.stage("plan")
-            copy.stage("report")
-        found[page] = copy
-    return found
+def main(built: Workspace, tmp_path_factory: pytest.TempPathFactory) -> Workspace:
+    """The results of SMALL's runs under the page `main`."""
+    own = {key: SMALL[key] for key in ("sources", "backbones", "data", "settings", "sections", "runs", "page")}
+    return paged(built.copied(tmp_path_factory.mktemp("main") / "copy"), **own, paper="paper_results.csv")
 
 
-def _of_qmsum(copy: Workspace) -> dict[str, Any]:
-    own = {key: SMALL[key] for key in ("sources", "backbones", "data", "settings", "sections")}
-    return own | {"paper": "paper_results.csv"}
+@pytest.fixture(scope="module")
+def paper(built: Workspace, tmp_path_factory: pytest.TempPathFactory) -> Workspace:
+    """All results under the page `paper`."""
+    return paged(built.copied(tmp_path_factory.mktemp("paper") / "copy"), page="paper")
 
 
-def shown(pages: dict[str, Workspace], page: str) -> str:
-    return (pages[page].folder / "reports/report.html").read_text(encoding="utf-8")
+def paged(copy: Workspace, **changes: Any) -> Workspace:
+    (copy.folder / "comparisons.yaml").write_bytes((ROOT / "experiments/paper/comparisons.yaml").read_bytes())
+    copy.params(**changes)
+    with stand_ins():
+        copy.stage("plan")
+        copy.stage("report")
+    return copy
 
 
-def section(pages: dict[str, Workspace], name: str) -> str:
-    return shown(pages, "paper").split(f'<h2 id="{name}">')[1].split("<h2")[0]
+def shown(workspace: Workspace) -> str:
+    return (workspace.folder / "reports/report.html").read_text(encoding="utf-8")
 
 
-def metrics(pages: dict[str, Workspace], page: str) -> dict[str, Any]:
-    found: dict[str, Any] = read_json(pages[page].folder / "reports/metrics/all.json")
+def metrics(workspace: Workspace) -> dict[str, Any]:
+    found: dict[str, Any] = read_json(workspace.folder / "reports/metrics/all.json")
     return found
 
 
@@ -59,10 +55,10 @@ def test_a_run_has_the_other_models_of_its_clients(built: Workspace) -> None:
     assert own | {"server.safetensors"} <= names
 
 
-def test_one_training_shows_the_loss_of_the_model_that_is_evaluated(built: Workspace) -> None:
-    for run, model in (("fedavg", "server"), ("fedavg-local", "local")):
-        rows = read_table(built.folder / layout.history(f"{run}/1"))
-        assert [row["validation_loss"] for row in rows] == [row[f"{model}_validation_loss"] for row in rows]
+@pytest.mark.parametrize(("run", "model"), [("fedavg", "server"), ("fedavg-local", "local")])
+def test_one_training_shows_the_loss_of_the_model_that_is_evaluated(built: Workspace, run: str, model: str) -> None:
+    rows = read_table(built.folder / layout.history(f"{run}/1"))
+    assert [row["validation_loss"] for row in rows] == [row[f"{model}_validation_loss"] for row in rows]
 
 
 def test_two_of_three_clients_train_in_a_round(built: Workspace) -> None:
@@ -72,23 +68,16 @@ def test_two_of_three_clients_train_in_a_round(built: Workspace) -> None:
     assert all(row["train_loss"] == "" and row["validation_loss"] for row in idle)
 
 
-def test_a_run_that_decodes_nothing_is_scored_by_its_loss(built: Workspace) -> None:
-    rows = read_jsonl(built.folder / layout.predictions("scaffold/1"))
-    assert {row["prediction"] for row in rows} == {None}
-    assert set(rows_of(built, "scaffold")[0]) == {"id", "client", "group", "label", "items", "loss_sum"}
-
-
-def test_deciles_are_of_the_selective_run_and_in_order(built: Workspace) -> None:
-    deciles = read_json(built.folder / "reports/analysis/deciles/fedselectkd-1.json")
+def test_the_selective_run_is_looked_into(built: Workspace) -> None:
+    """Every client is tested on every domain; deciles are in order."""
+    crossed, deciles = (
+        read_json(built.folder / f"reports/analysis/{name}/fedselectkd-1.json") for name in ("crossed", "deciles")
+    )
+    assert {(a, b) for a, own in crossed.items() for b in own} == {(a, b) for a in DOMAINS for b in DOMAINS}
     assert set(deciles) == set(DOMAINS)
     entropies = [group["entropy"] for group in deciles["Academic"]]
     assert len(entropies) == 10
     assert entropies == sorted(entropies)
-
-
-def test_the_selective_run_is_tested_by_every_client_on_every_domain(built: Workspace) -> None:
-    crossed = read_json(built.folder / "reports/analysis/crossed/fedselectkd-1.json")
-    assert {(a, b) for a, own in crossed.items() for b in own} == {(a, b) for a in DOMAINS for b in DOMAINS}
 
 
 @pytest.mark.parametrize(("setting", "clients"), [("long-1", {"AMI", "ICSI"}), ("iid-1", {"First", "Second", "Third"})])
@@ -97,9 +86,8 @@ def test_clients_diverge_by_at_most_one_bit(built: Workspace, setting: str, clie
     """And by none from themselves."""
     found = read_json(built.folder / f"reports/analysis/divergence/{setting}.json")[over]
     assert set(found) == clients
-    assert all(
-        0 <= bits <= 1 and (one != other or bits == 0) for one, row in found.items() for other, bits in row.items()
-    )
+    bits = {(one, other): value for one, row in found.items() for other, value in row.items()}
+    assert all(0 <= value <= (one != other) for (one, other), value in bits.items())
 
 
 def test_the_page_that_quotes_texts_has_every_runs_summary_and_the_teachers_certainty(built: Workspace) -> None:
@@ -111,92 +99,80 @@ def test_the_page_that_quotes_texts_has_every_runs_summary_and_the_teachers_cert
 
 
 @pytest.mark.parametrize("page", ["main", "paper"])
-def test_a_page_is_of_the_sample_and_complete_in_itself(pages: dict[str, Workspace], page: str) -> None:
+def test_a_page_is_of_the_sample_and_complete_in_itself(request: pytest.FixtureRequest, page: str) -> None:
     """Two warnings: of the sample, and of a model with random weights."""
-    text = shown(pages, page)
+    text = shown(request.getfixturevalue(page))
     assert text.count('<p class="loud">') == 2
     assert "http" not in text.replace("http://www.w3.org", "")
     assert len(text) < 15_000_000
 
 
-def test_the_main_page_has_its_parts_in_order(pages: dict[str, Workspace]) -> None:
-    found = re.findall(r'<h2 id="([\w-]+)"', shown(pages, "main"))
+def test_the_main_page_has_its_parts_in_order(main: Workspace) -> None:
+    found = re.findall(r'<h2 id="([\w-]+)"', shown(main))
     assert found == ["scores", "training", "words", "limits", "knobs"]
 
 
-def test_metrics_json_has_means_over_clients(pages: dict[str, Workspace]) -> None:
-    small, everything = read_json(pages["main"].folder / "reports/metrics.json"), metrics(pages, "main")
-    assert small == {
-        run: {name: pytest.approx(everything[run]["mean"][name]["value"], abs=0.0006) for name in ("average", "loss")}
-        for run in RUNS
-    }
-
-
-def test_all_metrics_have_every_client_and_intervals_of_means(pages: dict[str, Workspace]) -> None:
-    """A client alone is tested on two meetings here: points."""
-    everything = metrics(pages, "main")
+def test_all_metrics_have_every_client_and_intervals_of_means(main: Workspace) -> None:
+    """A client alone is tested on two meetings here: points. metrics.json has the means."""
+    everything, small = metrics(main), read_json(main.folder / "reports/metrics.json")
     wanted = ("rouge1", "rouge2", "rougeL", "rougeLsum", "average", "similarity", "length", "repetition", "loss")
-    for clients in everything.values():
+    assert list(small) == list(everything) == list(RUNS)
+    for run, clients in everything.items():
         assert list(clients) == [*DOMAINS, "mean"]
         for client, figures in clients.items():
             ends = ["low", "high"] if client == "mean" else []
             assert all(list(figures[metric]) == ["value", *ends, "standard_error"] for metric in wanted)
-        mean = clients["mean"]["loss"]
-        assert mean["low"] <= mean["value"] <= mean["high"]
-    assert read_json(pages["main"].folder / "reports/metrics/seed-1.json") == everything
+        mean = clients["mean"]
+        assert mean["loss"]["low"] <= mean["loss"]["value"] <= mean["loss"]["high"]
+        means = {name: pytest.approx(mean[name]["value"], abs=0.0006) for name in ("average", "loss")}
+        assert small[run] == means
+    assert read_json(main.folder / "reports/metrics/seed-1.json") == everything
 
 
-def test_the_main_table_on_the_page_has_the_rows_of_main_csv(pages: dict[str, Workspace]) -> None:
-    rows = read_table(pages["main"].folder / "reports/tables/main.csv")
+def test_the_main_table_on_the_page_has_the_rows_of_main_csv(main: Workspace) -> None:
+    rows = read_table(main.folder / "reports/tables/main.csv")
     assert [(row["client"], row["run"]) for row in rows] == [(c, run) for c in (*DOMAINS, "mean") for run in RUNS]
-    page = shown(pages, "main")
-    start = page.index('<tr class="client">')
-    table = page[start : page.index("</table>", start)]
+    table = shown(main).split('<tr class="client">', 1)[1].split("</table>")[0]
     averages = re.findall(r"<tr><td>[^<]*</td><td>(?:<span[^>]*>)?([\d.]+)", table)
     assert averages == [f"{float(row['average']):.2f}" for row in rows]
 
 
-def test_comparisons_have_an_effect_where_their_runs_were_made(pages: dict[str, Workspace]) -> None:
+def test_comparisons_have_an_effect_where_their_runs_were_made(main: Workspace) -> None:
     """Two of the comparisons of experiments/paper are about runs of this table, each on two metrics."""
-    rows = read_table(pages["main"].folder / "reports/tables/comparisons.csv")
+    rows = read_table(main.folder / "reports/tables/comparisons.csv")
     made = [(row["name"], row["metric"]) for row in rows if row["effect"]]
     assert made == [(name, m) for name in ("fedavg", "before-aggregation") for m in ("average", "loss")]
     assert all(float(row["low"]) <= float(row["effect"]) <= float(row["high"]) for row in rows if row["low"])
 
 
-def test_the_papers_page_has_a_part_for_each_link_and_section(pages: dict[str, Workspace]) -> None:
-    links, parts = (
-        re.findall(pattern, shown(pages, "paper")) for pattern in (r'href="#([\w-]+)"', r'<h2 id="([\w-]+)"')
-    )
+def test_the_papers_page_has_a_part_for_each_link_and_section(paper: Workspace) -> None:
+    """12 of 13 runs, as `deep` is left out. ZeroShot trains nothing, and three names are one training: 9."""
+    page = shown(paper)
+    links, parts = (re.findall(pattern, page) for pattern in (r'href="#([\w-]+)"', r'<h2 id="([\w-]+)"'))
     assert links == parts
     assert set(BOTH["sections"]) - {"uncached"} <= set(parts)
-    names = re.findall(r"<td>\w+<small>([\w-]+)</small></td>", section(pages, "mine"))
-    assert names == BOTH["sections"]["mine"]
+    section = page.split('<h2 id="mine">')[1].split("<h2")[0]
+    assert re.findall(r"<td>\w+<small>([\w-]+)</small></td>", section) == BOTH["sections"]["mine"]
+    assert "<dt>runs</dt><dd>12, of 9 trainings</dd>" in page
 
 
-def test_the_papers_page_counts_runs_and_trainings(pages: dict[str, Workspace]) -> None:
-    """12 of 13 runs, as `deep` is left out. ZeroShot trains nothing, and three names are one training: 9."""
-    assert "<dt>runs</dt><dd>12, of 9 trainings</dd>" in shown(pages, "paper")
-
-
-def test_corpora_have_a_row_a_domain_and_split(pages: dict[str, Workspace]) -> None:
+def test_corpora_have_a_row_a_domain_and_split(paper: Workspace) -> None:
     """QMSum's three domains, SAMSum, AMI and ICSI, of three splits each; no data set of another task."""
-    parts = section(pages, "data").split("<h3>")[1:]
+    parts = shown(paper).split('<h2 id="data">')[1].split("<h2")[0].split("<h3>")[1:]
     rows = {part.partition(", sample")[0]: part.count("<tr>") - 1 for part in parts}
     assert rows == {"qmsum": 9, "samsum": 3, "ami": 3, "icsi": 3}
 
 
-def test_every_two_runs_of_a_section_are_compared(pages: dict[str, Workspace]) -> None:
+def test_every_two_runs_of_a_section_are_compared(paper: Workspace) -> None:
     """A pair's gain in loss is the difference of its rows."""
-    rows = read_table(pages["paper"].folder / "reports/tables/pairs.csv")
+    rows = read_table(paper.folder / "reports/tables/pairs.csv")
     of_iid = [row for row in rows if (row["study"], row["metric"]) == ("iid", "loss")]
     assert [(row["run"], row["against"]) for row in of_iid] == list(combinations(BOTH["sections"]["iid"], 2))
-    found = metrics(pages, "paper")
-    ours, theirs = (found[of_iid[0][side]]["mean"]["loss"]["value"] for side in ("run", "against"))
+    ours, theirs = (metrics(paper)[of_iid[0][side]]["mean"]["loss"]["value"] for side in ("run", "against"))
     assert float(of_iid[0]["gain"]) == pytest.approx(theirs - ours, abs=2e-4)
 
 
-def test_figures_are_drawn_a_section_and_an_analysis(pages: dict[str, Workspace]) -> None:
-    drawn = {path.stem for path in (pages["paper"].folder / "reports/figures").glob("*.png")}
+def test_figures_are_drawn_a_section_and_an_analysis(paper: Workspace) -> None:
+    drawn = {path.stem for path in (paper.folder / "reports/figures").glob("*.png")}
     assert {"iid", "mine", "crossed", "communication", "deciles_fedselectkd-1", "divergence_long-1"} <= drawn
     assert "uncached" not in drawn, "its only run is left out"

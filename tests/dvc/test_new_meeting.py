@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from conftest import Workspace, a_processor_with
@@ -27,43 +28,34 @@ def meeting(built: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     return path
 
 
-def test_what_does_not_fit_is_left_out_and_told(meeting: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert summarize_file(meeting, run="fedavg", client="Product", query=QUERY, turns=None)
-    told = capsys.readouterr().err
-    assert "of 40 turns left out" in told
-    assert "meeting: turns used: " in told
-
-
-def test_without_a_query_the_whole_meeting_is_asked_for(meeting: Path) -> None:
-    asked = {"run": "fedavg", "client": "Product", "turns": "1-2"}
-    assert pipeline.summarize(meeting, **asked) == pipeline.summarize(meeting, query=WHOLE, **asked)
-
-
-def test_turns_that_were_chosen_are_read_and_no_others(meeting: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    chosen = summarize_file(meeting, run="fedavg/1", client="Product", query=QUERY, turns="1-2")
-    told = capsys.readouterr().err.splitlines()
-    assert told == [
+def test_turns_are_left_out_that_do_not_fit_or_were_not_chosen(
+    meeting: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked: dict[str, Any] = {"run": "fedavg/1", "client": "Product", "query": QUERY}
+    assert summarize_file(meeting, **asked, turns=None)
+    printed = capsys.readouterr().err
+    assert "of 40 turns left out" in printed
+    assert "meeting: turns used: " in printed
+    chosen = summarize_file(meeting, **asked, turns="1-2")
+    assert capsys.readouterr().err.splitlines() == [
         "summarize: the model is a tiny one with random weights: its summaries are noise",
         "meeting: turns used: 1-2",
     ], "no turn left out"
     meeting.write_text("".join(meeting.read_text(encoding="utf-8").splitlines(keepends=True)[:2]), encoding="utf-8")
-    assert summarize_file(meeting, run="fedavg/1", client="Product", query=QUERY, turns=None) == chosen
+    assert summarize_file(meeting, **asked, turns=None) == chosen
 
 
 def test_from_python_the_backbone_is_loaded_once(meeting: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked = {"run": "fedavg", "client": "Product", "query": QUERY, "turns": "1-2"}
+    """Without a query the whole meeting is summarized."""
+    asked = {"run": "fedavg", "client": "Product", "turns": "1-2"}
     first = pipeline.summarize(str(meeting), **asked)
     monkeypatch.setattr(loading, "load_backbone", lambda *_: pytest.fail("loaded again"))
-    assert pipeline.summarize(meeting, **asked) == first
+    assert pipeline.summarize(meeting, query=WHOLE, **asked) == first
     assert pipeline.summarize(meeting, **asked | {"client": "Academic"}), "another client's adapter"
 
 
 def test_a_run_in_bf16_is_used_in_fp32_where_the_machine_has_no_bf16(
-    copy: Workspace,
-    meeting: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    copy: Workspace, meeting: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """As a result that is carried to another machine."""
     monkeypatch.chdir(copy.folder)

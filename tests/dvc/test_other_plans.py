@@ -1,10 +1,9 @@
-"""Plans unlike the shared one, stage by stage: own meetings, two seeds with an encoder-decoder, fewer runs."""
+"""Plans unlike the shared one, stage by stage: own meetings, and two seeds with an encoder-decoder."""
 
 from __future__ import annotations
 
 import shutil
 from pathlib import Path
-from typing import Any
 
 import pytest
 from conftest import SMALL, Workspace
@@ -12,25 +11,18 @@ from conftest import SMALL, Workspace
 from pipeline.stages import ingest
 from pipeline.workspace.files import read_json, read_jsonl
 
-FEDAVG = {"fedavg": {"setting": "domains", "method": "AdaFedAvg"}}
-OWN = {"Clinic": {"folder": "data/own/Clinic"}}
-
-
-def meetings_into(folder: Path) -> None:
-    """The sample's, as if they were one's own."""
-    folder.mkdir(parents=True)
-    for path in sorted((folder.parents[2] / "data/sample/qmsum/Product").rglob("*.json")):
-        (folder / f"own-{path.name}").write_bytes(path.read_bytes())
+RUNS = {name: SMALL["runs"][name] for name in ("fedavg", "fedselectkd")}
 
 
 @pytest.fixture(scope="module")
 def clinic(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
-    """A plan with own meetings, whose only run is made."""
-    made = Workspace.laid(
-        tmp_path_factory.mktemp("clinic"),
-        **SMALL | {"own": OWN, "runs": FEDAVG, "sections": {"main": ["fedavg"]}},
-    )
-    meetings_into(made.folder / "data/own/Clinic")
+    """A plan with own meetings, which are the sample's, whose only run is made."""
+    own = {"own": {"Clinic": {"folder": "data/own/Clinic"}}, "runs": {"fedavg": RUNS["fedavg"]}}
+    made = Workspace.laid(tmp_path_factory.mktemp("clinic"), **SMALL | own | {"sections": {"main": ["fedavg"]}})
+    folder = made.folder / "data/own/Clinic"
+    folder.mkdir(parents=True)
+    for path in sorted((made.folder / "data/sample/qmsum/Product").rglob("*.json")):
+        shutil.copy(path, folder / f"own-{path.name}")
     made.make()
     return made
 
@@ -57,34 +49,23 @@ def test_own_meetings_are_found_from_a_temporary_copy(
 @pytest.fixture(scope="module")
 def seeds(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
     """Two runs at two seeds on an encoder-decoder."""
-    runs = {**FEDAVG, "fedselectkd": {"setting": "domains", "method": "AdaFedSelectKD"}}
-    params = {"seeds": [1, 2], "backbone": "tiny-bart", "backbones": ["tiny-bart"], "page": "paper", "runs": runs}
-    params |= {"sections": {"main": list(runs)}}
-    made = Workspace.laid(tmp_path_factory.mktemp("seeds"), **SMALL | params)
+    params = {"seeds": [1, 2], "backbone": "tiny-bart", "backbones": ["tiny-bart"], "page": "paper", "runs": RUNS}
+    made = Workspace.laid(tmp_path_factory.mktemp("seeds"), **SMALL | params | {"sections": {"main": list(RUNS)}})
     made.make()
     return made
 
 
-def of_seeds(seeds: Workspace, run: str, client: str) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """A client's figures over both seeds, and of each."""
-    folder = seeds.folder / "reports/metrics"
-    both, *each = (read_json(folder / f"{name}.json")[run][client] for name in ("all", "seed-1", "seed-2"))
-    return both, each
-
-
 @pytest.mark.parametrize("metric", ["rouge1", "loss"])
 def test_a_figure_over_seeds_is_their_mean(seeds: Workspace, metric: str) -> None:
-    both, each = of_seeds(seeds, "fedavg", "Product")
-    assert both[metric]["value"] == pytest.approx(sum(one[metric]["value"] for one in each) / 2, abs=2e-4)
+    files = (seeds.folder / f"reports/metrics/{name}.json" for name in ("all", "seed-1", "seed-2"))
+    both, *each = (read_json(path)["fedavg"]["Product"][metric]["value"] for path in files)
+    assert both == pytest.approx(sum(each) / 2, abs=2e-4)
 
 
-def test_two_seeds_are_two_trainings_a_run(seeds: Workspace) -> None:
+def test_two_seeds_are_two_trainings_a_run_and_two_teachers(seeds: Workspace) -> None:
     page = (seeds.folder / "reports/report.html").read_text(encoding="utf-8")
     assert "<dt>runs</dt><dd>4, of 4 trainings</dd>" in page
     assert "<dt>seeds</dt><dd>1, 2</dd>" in page
-
-
-def test_every_seeds_teacher_is_looked_into(seeds: Workspace) -> None:
     names = {path.stem for path in (seeds.folder / "reports/analysis/deciles").iterdir()}
     assert names == {"fedselectkd-1", "fedselectkd-2"}
 

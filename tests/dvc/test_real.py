@@ -70,19 +70,14 @@ def _cut(source: Path, target: Path) -> None:
 
 
 @pytest.mark.parametrize("client", CLIENTS)
-def test_the_loss_of_real_references_is_that_of_a_language_model(real: Workspace, client: str) -> None:
+def test_scores_of_real_references_are_those_of_a_language_model(real: Workspace, client: str) -> None:
     """A model that knows nothing would be at ln 49152 = 10.8 nats; one round of training changes the loss."""
     runs = read_json(real.folder / "reports/metrics/all.json")
     before, after = runs["zeroshot"][client], runs["fedselectkd"][client]
     assert before["examples"] == after["examples"] == EXAMPLES
+    assert before["rouge1"]["value"] > 5
     assert 1.5 < after["loss"]["value"] < 5
     assert after["loss"]["value"] != before["loss"]["value"]
-
-
-@pytest.mark.parametrize("client", CLIENTS)
-def test_the_untrained_model_writes_words_of_real_references(real: Workspace, client: str) -> None:
-    runs = read_json(real.folder / "reports/metrics/all.json")
-    assert runs["zeroshot"][client]["rouge1"]["value"] > 5
 
 
 def test_real_transcripts_are_longer_than_what_is_read(real: Workspace) -> None:

@@ -1,0 +1,1 @@
+"""The pipeline and federations broken on purpose: `make chaos`. Not part of `make test`."""
