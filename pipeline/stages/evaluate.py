@@ -30,7 +30,7 @@ def run(name: str) -> None:
         scores: Json = {"clients": models["clients"], "examples": rows}
         if models["best"]:
             scores["best"] = _scored(order, models["best"], examples)
-        seeds[str(seed)] = result_of(planned_run(run_id), scores)
+        seeds[str(seed)] = {"fingerprint": order.fingerprints[seed]} | result_of(planned_run(run_id), scores)
     write_result(layout.result(name), {"seeds": seeds})
 
 

@@ -117,7 +117,7 @@ def test_what_only_its_publisher_gives_says_how_to_get_it(
         ("samsum", "samsum.zip", None, "samsum.zip.*; run `dvc repro ingest@samsum`"),
         ("samsum", "samsum.zip", b"PK", "File is not a zip file"),
         ("ami", "train/a.jsonl.gz", b"no gzip", "Not a gzipped file"),
-        ("ami", "train/a.jsonl.gz", gzip.compress(b'{"id": 1}'), "KeyError.'meeting'"),
+        ("ami", "train/a.jsonl.gz", gzip.compress(b'{"id": 1}', mtime=0), "KeyError.'meeting'"),
         ("ami", "other/a.jsonl.gz", b"", "holds no train example"),
         ("elitr", "train/may/transcript.txt", b"\xff", "invalid start byte.*hdl.handle.net"),
         ("meetingbank", "train.json", b"{}", "KeyError.'uid'.*huggingface.co"),
