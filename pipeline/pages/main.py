@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from pipeline.errors import QuorumError
 from pipeline.evaluation.comparisons import compare, on_known_metrics, read_comparisons, unknown_runs
 from pipeline.evaluation.scores import ScoresBySeed
-from pipeline.pages.files import empty_outputs, papers_numbers, table_if_any, warnings_of, write_page
+from pipeline.pages.files import empty_outputs, table_if_any, warnings_of, write_page
 from pipeline.plan.orders import ReportOrder, RunRow
 from pipeline.report.effects import effect_records, sensitivity_records
 from pipeline.report.main_page import MainData, render
@@ -77,7 +77,6 @@ def _data(order: ReportOrder, rows: Sequence[RunRow], files: Mapping[str, Result
         record=record,
         results=results_of(complete, files, samples, "main"),
         metrics=metrics,
-        paper=papers_numbers(order),
         missing=list(dict.fromkeys(f"{row.name}-{row.seed}" for row in rows if row.id not in files)),
         deleted=deleted_results(rows),
         pos=table_if_any(layout.POS_SHARES),

@@ -78,7 +78,7 @@ def _of_first_task(order: ReportOrder) -> ReportOrder:
 
 def extra_pieces(
     order: ReportOrder, results: Results, files: Mapping[str, Result], metric: Metric
-) -> dict[str, list[Piece]]:
+) -> dict[str, Sequence[Piece]]:
     """Section -> its pieces that are no comparison of runs; `metric`: the score by which runs are compared."""
     shares, pos = read_table(layout.WORD_SHARES), read_table(layout.POS_SHARES)
     trials = [row for row in table_if_any(layout.TUNING_TABLE) if row["scale"] == order.scale]
@@ -91,7 +91,7 @@ def extra_pieces(
         """A section's runs."""
         return order.sections.get(section, ())
 
-    def sweep(knob: str, name: str) -> list[Piece]:
+    def sweep(knob: str, name: str) -> Sequence[Piece]:
         """The runs of a section named after a knob, against the knob."""
         return pieces.knob_sweep(results, runs(knob), knob, name, SELECTIVE, metric)
 
@@ -101,8 +101,8 @@ def extra_pieces(
     return {
         "tau": sweep("tau", "τ"),
         "lambda": sweep("lambda", "λ"),
-        "algorithms": pieces.tuned(results, trials, runs("algorithms")),
-        "hard": pieces.tuned(results, trials, runs("hard")),
+        "algorithms": pieces.tuned(trials, runs("algorithms")),
+        "hard": pieces.tuned(trials, runs("hard")),
         "noniid": pieces.untrained(results.metrics, "zeroshot", metric),
         "case": [piece("examples_link")],
         "human": pieces.ratings(current_ratings(order.runs, files), OURS, order.sign_flips),

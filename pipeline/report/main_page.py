@@ -22,16 +22,12 @@ from pipeline.report.effects import Sensitivities, answer_of, effects_table, sen
 from pipeline.report.figures import bars, curves, intervals
 from pipeline.report.figures.style import Look
 from pipeline.report.notes import facts_of, limits, looks, rounds_cell, tested, truncation
-from pipeline.report.page import Cell, Drawing, Rows, page, source_of, table
-from pipeline.report.paper import paper_table
+from pipeline.report.page import Cell, Drawing, page, source_of, table
 from pipeline.report.pieces import parts_of_speech, words
 from pipeline.runs.result_files import Result
 from pipeline.runs.results import Metrics, Results, knob_of
 from pipeline.tasks.task import Metric, load_task
 from pipeline.workspace.record import Json
-
-PAPER_TABLES = {"bart-large": ("III", "BART-large"), "bart-base": ("IV", "BART-base"), "led-large": ("VI", "LED-large")}
-"""Backbone -> (number, backbone) of the paper's table; for a backbone that the paper lacks, BART-base's."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +52,6 @@ class MainData:
     record: Result
     results: Results
     metrics: Sequence[Metric]
-    paper: Rows
     sensitivities: Sensitivities = ()
     missing: Sequence[str] = ()
     deleted: Sequence[str] = ()
@@ -136,7 +131,6 @@ def draw(data: MainData) -> list[Drawing]:
 def render(data: MainData, warnings: Markup) -> str:
     """The page as HTML; its figures are saved."""
     order, metrics = data.order, {one.name: one for one in data.metrics}
-    number, model = PAPER_TABLES.get(order.backbone, PAPER_TABLES["bart-base"])
     tables = {f"Run {letter} alone: seed {seed}": data.results.by_seed[seed] for seed, letter in data.seeds.items()}
     return page(
         "main_page.html.j2",
@@ -152,10 +146,6 @@ def render(data: MainData, warnings: Markup) -> str:
         summary=summary(data),
         rows_are_of=rows_are_of(data),
         tables={title: main_table(data, own) for title, own in {"": data.results, **tables}.items()},
-        paper=paper_table(data.paper, number) if data.paper else None,
-        paper_number=number,
-        paper_model=model,
-        same_backbone=order.backbone in PAPER_TABLES,
         words=Markup().join(words(data.shares, data.pos)),
     )
 

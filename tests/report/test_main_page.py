@@ -31,7 +31,7 @@ def scores(**values: float) -> Figures:
 
 def page_of(results: Results, **parts: Any) -> MainData:
     order = order_of([row for rows in results.rows.values() for row in rows])
-    known = {"comparisons": Comparisons(question="Q?"), "effects": (), "paper": (), "record": {}}
+    known = {"comparisons": Comparisons(question="Q?"), "effects": (), "record": {}}
     return MainData(order=order, results=results, metrics=METRICS, **known | parts)
 
 
