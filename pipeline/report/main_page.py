@@ -182,7 +182,7 @@ def _rows(data: MainData, results: Results, client: str, metrics: Sequence[Metri
     for run, own in results.metrics.items():
         cells = (_cell(own[client].metrics, metric, ranks[metric.name].get(run, "")) for metric in metrics)
         shown = own if client == MEAN else {client: own[client]}
-        rows.append([data.looks[run].label, *cells, rounds_cell(results, run, shown, data.clients)])
+        rows.append([Cell(data.looks[run].label), *cells, rounds_cell(results, run, shown, data.clients)])
     return rows
 
 
