@@ -101,8 +101,8 @@ def extra_pieces(
     return {
         "tau": sweep("tau", "τ"),
         "lambda": sweep("lambda", "λ"),
-        "algorithms": pieces.tuned(trials, runs("algorithms")),
-        "hard": pieces.tuned(trials, runs("hard")),
+        "algorithms": pieces.tuned(results, trials, runs("algorithms")),
+        "hard": pieces.tuned(results, trials, runs("hard")),
         "noniid": pieces.untrained(results.metrics, "zeroshot", metric),
         "case": [piece("examples_link")],
         "human": pieces.ratings(current_ratings(order.runs, files), OURS, order.sign_flips),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -178,12 +179,22 @@ def main_table(data: MainData, results: Results) -> Markup:
 
 def _rows(data: MainData, results: Results, client: str, metrics: Sequence[Metric]) -> list[list[Cell]]:
     """A row a run: its figures at a client."""
+    rates = _rates(results)
     ranks, rows = {metric.name: _ranks(results.metrics, client, metric) for metric in metrics}, []
     for run, own in results.metrics.items():
         cells = (_cell(own[client].metrics, metric, ranks[metric.name].get(run, "")) for metric in metrics)
         shown = own if client == MEAN else {client: own[client]}
-        rows.append([Cell(data.looks[run].label), *cells, rounds_cell(results, run, shown, data.clients)])
+        name = Cell(data.looks[run].label, rates.get(run, ""))
+        rows.append([name, *cells, rounds_cell(results, run, shown, data.clients)])
     return rows
+
+
+def _rates(results: Results) -> dict[str, str]:
+    """Run -> its learning rate, where runs of the same part have different rates."""
+    rates = {run: rows[0].training.learning_rate for run, rows in results.rows.items() if rows[0].training}
+    of_parts = {(results.rows[run][0].part, rate) for run, rate in rates.items()}
+    several = Counter(part for part, _ in of_parts)
+    return {run: f"learning rate {rate:g}" for run, rate in rates.items() if several[results.rows[run][0].part] > 1}
 
 
 def _ranks(metrics: Metrics, client: str, metric: Metric) -> dict[str, str]:

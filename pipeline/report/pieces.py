@@ -169,7 +169,7 @@ def knob_sweep(results: Results, runs: Sequence[str], knob: str, name: str, usua
     return [Drawing(intervals.draw_sweep(panels, name, chosen), f"sweep_{knob}", "sweep", about)]
 
 
-def tuned(trials: Rows, runs: Sequence[str]) -> list[Markup]:
+def tuned(results: Results, trials: Rows, runs: Sequence[str]) -> list[Markup]:
     """The chosen trial of each tuned knob of some runs; `trials`: rows of tuning.csv, of one scale."""
     count = Counter(row["chooses"] for row in trials)
     chosen = {row["chooses"]: row for row in trials if row["chosen"] == "1"}
@@ -177,7 +177,10 @@ def tuned(trials: Rows, runs: Sequence[str]) -> list[Markup]:
     for run, (key, best) in product(runs, chosen.items()):
         where, _, knob = key.rpartition(".")
         if where == f"runs.{run}":
-            texts.append(f"{run} {knob}={best['value']} of {count[key]} trials")
+            training = results.rows[run][0].training if run in results.rows else None
+            known = {} if training is None else training.model_dump() | training.hyperparameters
+            other = "" if training is None or float(best["value"]) == known.get(knob) else " (the run has another)"
+            texts.append(f"{run} {knob}={best['value']} of {count[key]} trials{other}")
     return [piece("chosen", trials="; ".join(texts))] if texts else []
 
 

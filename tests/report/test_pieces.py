@@ -163,16 +163,19 @@ RATE = [row | {"chooses": "rates.server"} for row in MU]
 
 
 @pytest.mark.parametrize(
-    ("trials", "text"),
+    ("trials", "rows", "text"),
     [
-        (MU, "prox mu=0.1 of 3 trials"),
-        ([*MU, *tried("ditto", "mu", "1", "1", "2"), *RATE], "prox mu=0.1 of 3 trials"),
-        ([*MU, *tried("prox", "eta", "2", "1", "2", "3")], "prox mu=0.1 of 3 trials; prox eta=2 of 3 trials"),
+        (MU, run_of("prox", mu=0.10), "prox mu=0.1 of 3 trials"),
+        (MU, run_of("prox", mu=2.0), "prox mu=0.1 of 3 trials (the run has another)"),
+        (MU, [], "prox mu=0.1 of 3 trials"),
+        (tried("prox", "batch_size", "4.0", "2.0", "4.0", "8.0"), run_of("prox"), "prox batch_size=4.0 of 3 trials"),
+        ([*MU, *tried("ditto", "mu", "1", "1", "2"), *RATE], [], "prox mu=0.1 of 3 trials"),
+        ([*MU, *tried("prox", "eta", "2", "1", "2", "3")], [], "prox mu=0.1 of 3 trials; prox eta=2 of 3 trials"),
     ],
-    ids=["one search", "others'", "two searches"],
-)
-def test_a_tuned_run_has_its_chosen_trials(trials: list[dict[str, str]], text: str) -> None:
-    (piece,) = pieces.tuned(trials, ["prox", "gone"])
+    ids=["as chosen", "another value", "not made", "a common knob", "others'", "two searches"],
+)  # fmt: skip
+def test_a_tuned_run_has_its_chosen_trials(trials: list[dict[str, str]], rows: list[RunRow], text: str) -> None:
+    (piece,) = pieces.tuned(results_of(rows={"prox": rows} if rows else {}), trials, ["prox", "gone"])
     assert f" {text}.</p>" in piece
 
 
