@@ -47,7 +47,7 @@ def run(order: ReportOrder) -> None:
     )
     tables = page.tables()
     write_tables(tables, outcomes)
-    write_page(order, files, page.render(page.draw(layout.FIGURES), tables, warnings_of(order, files)))
+    write_page(order, files, page.render(tables, warnings_of(order, files)))
 
 
 def outcomes_of(order: ReportOrder, files: Mapping[str, Result]) -> dict[str, Outcome]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from statistics import fmean
 
 from pipeline.evaluation.scores import MEAN
-from pipeline.runs.results import Metrics
+from pipeline.runs.results import Metrics, Results
 from pipeline.workspace import layout
 from pipeline.workspace.files import write_json
 from pipeline.workspace.record import Json
@@ -15,11 +15,11 @@ POOLED = "test"
 """All test examples, without regard to clients."""
 
 
-def write_metrics(metrics: Metrics, by_seed: Mapping[int, Metrics], shown: Sequence[str]) -> None:
+def write_metrics(results: Results, shown: Sequence[str]) -> None:
     """Write run -> client -> figures, over all seeds and of each; and the means of the metrics `shown`, for people."""
-    means = {run: own[MEAN].metrics for run, own in metrics.items()}
+    means = {run: own[MEAN].metrics for run, own in results.metrics.items()}
     small = {run: {name: round(own[name].value, 3) for name in shown if name in own} for run, own in means.items()}
-    _write(small, _plain(metrics), {seed: _plain(own) for seed, own in by_seed.items()})
+    _write(small, _plain(results.metrics), {seed: _plain(own.metrics) for seed, own in results.by_seed.items()})
 
 
 def write_pooled_metrics(scores: Mapping[str, Mapping[int, Mapping[str, float]]]) -> None:

@@ -23,13 +23,13 @@ Files = Mapping[str, Result]
 
 @dataclass(frozen=True)
 class Results:
-    """Results by run: its rows (one a seed), its examples' scores, its figures over seeds and by seed, its history."""
+    """Results by run: its rows (one a seed), its examples' scores, its figures, its history; and those of each seed."""
 
     rows: dict[str, list[RunRow]]
     scored: dict[str, list[Scored]]
     scored_by_seed: dict[int, dict[str, list[Scored]]]
     metrics: Metrics
-    by_seed: dict[int, Metrics]
+    by_seed: dict[int, Results]
     histories: dict[str, list[Round]]
 
     def capped(self, run: str) -> bool:
@@ -38,14 +38,8 @@ class Results:
         return row.training is not None and ended_by_cap(self.histories[run], row.patience)
 
 
-def results_of(
-    rows: Sequence[RunRow], files: Files, samples: int, label: str, by_seed: Mapping[int, Metrics] | None = None
-) -> Results:
-    """Compute figures from results that were read.
-
-    Args:
-        by_seed: the figures of each seed alone, where they are known.
-    """
+def results_of(rows: Sequence[RunRow], files: Files, samples: int, label: str) -> Results:
+    """Compute figures from results that were read, over all seeds and of each."""
     found = scores_of(rows, files)
     metrics: Metrics = {}
     with progress(f"{label}: intervals", len(found.rows)) as advance:
@@ -53,14 +47,12 @@ def results_of(
             scores, figures = [files[row.id]["scores"] for row in own], figures_of(found.scored[name], samples)
             metrics[name] = {c: replace(one, other_losses=_other_losses(c, scores)) for c, one in figures.items()}
             advance(1)
-
-    def alone(seed: int) -> Metrics:
+    found, by_seed = replace(found, metrics=metrics), {}
+    for seed in found.scored_by_seed:
         own = [row for row in rows if row.seed == seed]
-        return results_of(own, files, samples, f"{label}: seed {seed}").metrics
-
-    seeds = list(found.scored_by_seed)
-    known = by_seed or {seed: metrics if len(seeds) == 1 else alone(seed) for seed in seeds}
-    return replace(found, metrics=metrics, by_seed=dict(known))
+        one_of_many = len(found.scored_by_seed) > 1
+        by_seed[seed] = results_of(own, files, samples, f"{label}: seed {seed}") if one_of_many else found
+    return replace(found, by_seed=by_seed)
 
 
 def scores_of(rows: Sequence[RunRow], files: Files) -> Results:
