@@ -22,7 +22,7 @@ from pipeline.federation.site import ALLOWED, KEYS, STATE, NodeSite, in_words, s
 from pipeline.federation.sockets import serve
 from pipeline.model.adapter import Adapter
 from pipeline.plan.checks import read_params
-from pipeline.plan.orders import EvaluateOrder, PredictOrder, planned_run, read_order
+from pipeline.plan.orders import planned_run
 from pipeline.runs.export import export
 from pipeline.runs.index import planned_key
 from pipeline.runs.learners import clients_of
@@ -77,9 +77,8 @@ def open_node(site: NodeSite) -> Node:
         progress = Progress(round_, ServerState(server))
         export(run_id, Finished(progress, private), order, manifest, index)
         write_json(layout.trained_as(run_id), {"training": planned_key(run_id)})
-        _keep_seed(site)
-        predict.run(site.run)
-        evaluate.run(site.run)
+        predict.run(site.run, [site.seed])  # the run's other seeds are not trained here
+        evaluate.run(site.run, [site.seed])
         means = mean_scores(run_id)
         say(f"node {name}: trained; on its test set: {in_words(means)}")
         return means if site.scores == "means" else {}
@@ -90,14 +89,6 @@ def open_node(site: NodeSite) -> Node:
     return Node(
         name, order_id, bind(training), data, clients.initial, home, seed=training.seed, facts=facts, finish=finish
     )
-
-
-def _keep_seed(site: NodeSite) -> None:
-    """Leave only the site's seed in the orders of prediction and evaluation: the run's others are not trained here."""
-    for stage, kind in (("predict", PredictOrder), ("evaluate", EvaluateOrder)):
-        path = layout.order(stage, site.run)
-        order = read_order(path, kind).model_copy(update={"seeds": [site.seed]})
-        write_json(path, order.model_dump(mode="json"))
 
 
 def mean_scores(run_id: str) -> dict[str, float]:

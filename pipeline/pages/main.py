@@ -16,9 +16,8 @@ from pipeline.plan.orders import ReportOrder, RunRow
 from pipeline.report.effects import effect_records, sensitivity_records
 from pipeline.report.main_page import MainData, render
 from pipeline.report.notes import history_rows, main_rows
-from pipeline.runs.metrics import write_metrics
 from pipeline.runs.result_files import Result, deleted_results, read_results_of
-from pipeline.runs.results import Results, results_of, scores_of
+from pipeline.runs.results import Results, results_of, scores_of, write_metrics
 from pipeline.runs.sensitivities import effects_with
 from pipeline.tasks.task import LOSS, load_task
 from pipeline.workspace import layout

@@ -15,9 +15,8 @@ from pipeline.report.paper import sections_of
 from pipeline.report.paper_page import PaperPage
 from pipeline.report.pieces import Piece
 from pipeline.report.ratings import current_ratings
-from pipeline.runs.metrics import write_metrics
 from pipeline.runs.result_files import Result, read_results_of
-from pipeline.runs.results import Results, results_of
+from pipeline.runs.results import Results, results_of, write_metrics
 from pipeline.tasks.task import LOSS, Metric, load_task
 from pipeline.workspace import layout
 from pipeline.workspace.files import read_json

@@ -1,4 +1,4 @@
-"""Reads the scores and histories of planned runs and computes figures with intervals."""
+"""Reads the scores and histories of planned runs, computes figures with intervals, and writes them as metrics."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from pipeline.federated.history import Round, ended_by_cap
 from pipeline.federated.objectives.threshold import Threshold
 from pipeline.plan.orders import RunRow
 from pipeline.runs.result_files import Result
+from pipeline.workspace import layout
+from pipeline.workspace.files import write_json
 from pipeline.workspace.progress import progress
 from pipeline.workspace.record import Json
 
@@ -19,6 +21,8 @@ Metrics = dict[str, dict[str, Figures]]
 """run -> client -> figures."""
 Files = Mapping[str, Result]
 """Run id -> its result."""
+POOLED = "test"
+"""All test examples, without regard to clients."""
 
 
 @dataclass(frozen=True)
@@ -116,3 +120,34 @@ def knob_of(results: Results, run: str, knob: str) -> float:
     if isinstance(value, str) and Threshold.parse(value).quantile is not None:
         return fmean(one.figures[knob] for one in results.histories[run] if knob in one.figures)
     return float(value)
+
+
+def write_metrics(results: Results, shown: Sequence[str]) -> None:
+    """Write run -> client -> figures, over all seeds and of each; and the means of the metrics `shown`, for people."""
+    means = {run: own[MEAN].metrics for run, own in results.metrics.items()}
+    small = {run: {name: round(own[name].value, 3) for name in shown if name in own} for run, own in means.items()}
+    _write(small, _plain(results.metrics), {seed: _plain(own.metrics) for seed, own in results.by_seed.items()})
+
+
+def write_pooled_metrics(scores: Mapping[str, Mapping[int, Mapping[str, float]]]) -> None:
+    """Write the metrics of runs over all test examples: run -> seed -> metric -> its value."""
+    means, by_seed = {}, dict[int, Json]()
+    for run, own in scores.items():
+        means[run] = {name: round(fmean(one[name] for one in own.values()), 4) for name in next(iter(own.values()))}
+        for seed, values in own.items():
+            by_seed.setdefault(seed, {})[run] = {POOLED: values}
+    _write(means, {run: {POOLED: own} for run, own in means.items()}, by_seed)
+
+
+def _plain(metrics: Metrics) -> Json:
+    return {
+        run: {client: figures.to_json() | {"examples": figures.examples} for client, figures in own.items()}
+        for run, own in metrics.items()
+    }
+
+
+def _write(small: Json, every: Json, by_seed: Mapping[int, Json]) -> None:
+    write_json(layout.METRICS, small)
+    write_json(layout.all_metrics(), every)
+    for seed, own in by_seed.items():
+        write_json(layout.seed_metrics(seed), own)

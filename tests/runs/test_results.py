@@ -19,7 +19,6 @@ from pipeline.plan.checks import read_params
 from pipeline.plan.orders import RunRow
 from pipeline.plan.resolve import resolve
 from pipeline.runs import results as of_runs
-from pipeline.runs.metrics import write_metrics
 from pipeline.runs.result_files import (
     deleted_results,
     identity_of,
@@ -29,7 +28,7 @@ from pipeline.runs.result_files import (
     refuse_to_retrain,
     write_result,
 )
-from pipeline.runs.results import Results, common_clients, knob_of, side_by_side
+from pipeline.runs.results import Results, common_clients, knob_of, side_by_side, write_metrics
 from pipeline.workspace import layout
 from pipeline.workspace.files import read_json
 
