@@ -56,12 +56,12 @@ def test_the_stages_are_the_roots_but_for_where_the_root_is(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", [name for name in FOLDERS if (folder_of(name) / "comparisons.yaml").is_file()])
-def test_runs_that_are_compared_are_planned(name: str) -> None:
+def test_comparisons_have_different_names_and_are_of_planned_runs(name: str) -> None:
     """At the committed scale or another; a term may also be a setting."""
     params = params_of(name)
-    wanted = read_comparisons(folder_of(name) / "comparisons.yaml")
-    terms = {term for one in wanted.comparisons for term in one.terms}
-    assert terms <= {*params.runs, *params.settings}
+    comparisons = read_comparisons(folder_of(name) / "comparisons.yaml").comparisons
+    assert len({one.name for one in comparisons}) == len(comparisons)
+    assert {term for one in comparisons for term in one.terms} <= {*params.runs, *params.settings}
 
 
 def test_a_run_of_two_experiments_is_one_training() -> None:
