@@ -9,7 +9,6 @@ from typing import Any, TypeVar
 
 import numpy as np
 import pytest
-from conftest import ROOT
 
 from pipeline.errors import QuorumError
 from pipeline.evaluation.comparisons import (
@@ -234,9 +233,3 @@ def test_a_wrong_file_is_one_line_that_names_it(tmp_path: Path, content: str, wh
         read_comparisons(path)
     assert "\n" not in str(caught.value)
     assert str(path) in str(caught.value)
-
-
-@pytest.mark.parametrize("path", [ROOT / "comparisons.yaml", *sorted(ROOT.glob("experiments/*/comparisons.yaml"))])
-def test_the_comparisons_of_a_file_have_different_names(path: Path) -> None:
-    names = [one.name for one in read_comparisons(path).comparisons]
-    assert len(names) == len(set(names))
