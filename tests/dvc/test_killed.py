@@ -21,9 +21,7 @@ from pipeline.federated.blobs import Blobs
 RUN = "fedselectkd"
 
 
-def test_a_training_killed_by_sigkill_resumes_bit_for_bit(
-    workspace: Workspace, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_killed_training_resumes_bit_for_bit(workspace: Workspace, capsys: pytest.CaptureFixture[str]) -> None:
     """The real stage, killed with -9 after its first finished round, against one that was left alone."""
     workspace.params(rounds=4, train_fraction=1.0, runs={RUN: SMALL["runs"][RUN]}, sections={"main": [RUN]})
     workspace.make_until("encode")

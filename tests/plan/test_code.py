@@ -179,9 +179,7 @@ def test_another_version_changes_the_orders_of_stages_that_call_the_package(
 
 
 @pytest.mark.parametrize(("package", "same"), [("matplotlib", True), ("transformers", False)])
-def test_the_store_knows_the_versions_of_what_encodes(
-    monkeypatch: pytest.MonkeyPatch, package: str, same: bool
-) -> None:
+def test_the_store_knows_the_version_of_what_encodes(monkeypatch: pytest.MonkeyPatch, package: str, same: bool) -> None:
     """And no knob of a training."""
     before = planned()["encode/domains.json"]["encoding"]["fedavg"]
     with_version(monkeypatch, package)

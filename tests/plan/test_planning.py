@@ -106,9 +106,7 @@ def test_clients_before_aggregation_are_a_part_of_the_same_training() -> None:
         ("single", {"runs.single.adapted_layers": 15}, "adapted_layers: 15, but tiny-llama has 4 decoder layers"),
     ],
 )
-def test_a_run_that_its_scale_or_backbone_does_not_allow_is_left_out(
-    run: str, changes: dict[str, Any], reason: str
-) -> None:
+def test_a_run_that_its_scale_or_backbone_forbids_is_left_out(run: str, changes: dict[str, Any], reason: str) -> None:
     orders = planned(**changes)
     assert {orders[f"{stage}/{run}.json"]["left_out"] for stage in ("train", "predict", "evaluate")} == {reason}
     assert orders["encode/domains.json"]["unread"] == [run]
@@ -242,9 +240,7 @@ def test_the_plan_says_in_which_precision_products_are_taken(
         assert f"plan: precision: {said}" in capsys.readouterr().err
 
 
-def test_bf16_is_refused_where_the_machine_does_not_multiply_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_bf16_is_refused_where_a_machine_does_not_multiply_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     a_processor_with("avx2", tmp_path, monkeypatch)
     monkeypatch.chdir(written(tmp_path, changed(precision="bf16")).parent)
     with pytest.raises(QuorumError, match=r"^precision: bf16, but this machine does not multiply it natively [^\n]*$"):
