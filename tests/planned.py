@@ -83,3 +83,8 @@ def params_of(**changes: Any) -> Params:
 def planned(**changes: Any) -> Orders:
     """The orders of the small params.yaml with changes."""
     return resolve(params_of(**changes))
+
+
+def other(before: Orders, after: Orders) -> set[str]:
+    """The orders that differ."""
+    return {name.removesuffix(".json") for name in before | after if before.get(name) != after.get(name)}

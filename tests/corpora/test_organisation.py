@@ -18,8 +18,6 @@ from pipeline.errors import QuorumError
 from pipeline.workspace.words import WHOLE
 
 TALK = "Ann Lee: Bob, how much is left?\nBob Ray: Ann, not much.\nAnn Lee: So we stop.\n"
-
-
 HEADER = "file,query,summary,turns\n"
 LONG = "a ward round of the internal medicine department"
 
@@ -114,11 +112,8 @@ def test_own_meetings_are_split_always_the_same_way_and_written_in_qmsums_schema
 
 def test_names_become_roles_in_what_is_said_and_in_summaries(tmp_path: Path) -> None:
     """A name within a word stays."""
-    lay(
-        tmp_path,
-        may__txt="Ann Lee: The Annex is Bob's.\nBob: Yes, Ann.\n",
-        may__summary__txt="Bob agrees with Ann Lee.",
-    )
+    words = "Ann Lee: The Annex is Bob's.\nBob: Yes, Ann.\n"
+    lay(tmp_path, may__txt=words, may__summary__txt="Bob agrees with Ann Lee.")
     meeting, _ = with_roles(*meetings_of(tmp_path).values())
     assert meeting.turns == (Turn("Speaker 1", "The Annex is Speaker 2's."), Turn("Speaker 2", "Yes, Speaker 1."))
     assert meeting.queries[0].answer == "Speaker 2 agrees with Speaker 1."
