@@ -63,6 +63,13 @@ def test_a_wrong_summary_or_folder_is_named(files: dict[str, str], message: str,
         check(tmp_path / "gone")
 
 
+def test_a_meeting_beside_the_folders_of_splits_is_named(tmp_path: Path) -> None:
+    lay(tmp_path / "train", may__txt=TALK)
+    lay(tmp_path, june__txt=TALK)
+    with pytest.raises(QuorumError, match=r"june.txt: is beside train/; move it into a split's folder"):
+        meetings_of(tmp_path)
+
+
 def test_a_fault_of_any_file_is_a_row_and_hides_no_other(tmp_path: Path) -> None:
     """Folders of splits are checked, too. One line a file, in full at 30 columns, without control characters.
 

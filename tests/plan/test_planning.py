@@ -64,6 +64,13 @@ def test_a_knob_changes_the_orders_of_what_depends_on_it(change: dict[str, Any],
     assert other(planned(), planned(**change)) - {"report"} == expected
 
 
+def test_a_result_is_written_anew_when_its_fingerprint_changes() -> None:
+    """As by fewer examples of a client, although the draw may come out the same."""
+    before, after = (planned(**change)["evaluate/fedavg.json"] for change in ({}, {"train_fraction": 0.3}))
+    assert before["fingerprints"].keys() == after["fingerprints"].keys()
+    assert before["fingerprints"] != after["fingerprints"]
+
+
 def test_one_more_run_changes_no_order_of_another() -> None:
     """Nor what others train on: the index of its setting is written again."""
     more = {"runs.fedprox": {"setting": "domains", "method": "AdaFedProx", "mu": 1.0}}
