@@ -44,6 +44,7 @@ torch.set_num_threads(1)
 settings.register_profile("quorum", deadline=None)
 settings.load_profile("quorum")
 ROOT = Path(__file__).parents[1]
+EXPERIMENTS = [ROOT, *sorted(path.parent for path in ROOT.glob("experiments/*/params.yaml"))]
 FAMILIES = ("llama", "bart", "led", "longt5")
 MIRROR = mirror()
 needs_mirror = pytest.mark.skipif(

@@ -52,14 +52,9 @@ class Halfway:
     teachers: list[Adapter] = field(default_factory=list)
 
     def fit(
-        self,
-        start: Adapter,
-        rng: Randomness,
-        objective: Objective = CROSS_ENTROPY,
-        *,
-        pull: Pull | None = None,
+        self, start: Adapter, rng: Randomness, objective: Objective = CROSS_ENTROPY, *, pull: Pull | None = None,
         moments: Adapter | None = None,
-    ) -> Fit:
+    ) -> Fit:  # fmt: skip
         self.rngs.append(rng)
         taught = None if objective.teacher is None else number(objective.teacher)
         self.trainings.append((number(start), taught, None if pull is None else number(pull(start))))
@@ -101,14 +96,9 @@ def answers(made: InProcess, name: str, *sent: float, version: int = 1) -> Itera
 
 
 def run(
-    algorithm: Algorithm,
-    made: Engine,
-    rounds: int = 1,
-    rules: Tolerance = STRICT,
-    who: Participation | None = None,
-    *,
-    initial: Adapter | None = None,
-) -> Progress:
+    algorithm: Algorithm, made: Engine, rounds: int = 1, rules: Tolerance = STRICT, who: Participation | None = None,
+    *, initial: Adapter | None = None,
+) -> Progress:  # fmt: skip
     """Train for so many rounds."""
     begun = initial_progress(algorithm, one(0.0) if initial is None else initial, made)
     return run_rounds(algorithm, made, begun, who or Participation(), [Stopping(rounds, 99)], seed=1, rules=rules)

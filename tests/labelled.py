@@ -36,13 +36,8 @@ PLAIN: dict[str, Any] = {
 _ENCODED = {"backbone": "tiny-bert", "frozen": "e,0"}
 TASKS: dict[str, dict[str, Any]] = {
     "news": _ENCODED
-    | {
-        "task": "classify",
-        "source": "20news",
-        "headers": "subject",
-        "source_tokens": 48,
-        "take": {"test": {"each": 3}},
-    },
+    | {"task": "classify", "source": "20news", "headers": "subject", "source_tokens": 48}
+    | {"take": {"test": {"each": 3}}},
     "names": _ENCODED | {"task": "tag", "source": "uner", "source_tokens": 64, "take": {"train": {"count": 60}}},
     "answers": _ENCODED
     | {"task": "answer", "source": "squad", "source_tokens": 80, "knobs": {"AdaFedProx": {"mu": 0.1}}}

@@ -83,3 +83,12 @@ def params_of(**changes: Any) -> Params:
 def planned(**changes: Any) -> Orders:
     """The orders of the small params.yaml with changes."""
     return resolve(params_of(**changes))
+
+
+def other(before: Orders, after: Orders) -> set[str]:
+    """The orders that differ, apart from the fingerprints of results, which are hashes of others."""
+
+    def plain(name: str, orders: Orders) -> object:
+        return {key: value for key, value in orders.get(name, {}).items() if key != "fingerprints"}
+
+    return {name.removesuffix(".json") for name in before | after if plain(name, before) != plain(name, after)}

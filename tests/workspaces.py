@@ -6,10 +6,11 @@ import importlib
 import json
 import os
 import shutil
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 from zlib import crc32
@@ -113,6 +114,11 @@ class Workspace:
     def outdated(self, *targets: str) -> set[str]:
         """The stages behind these targets for which `dvc status` finds a change; those behind them are not in it."""
         return set(json.loads(self.run("dvc", "status", "--json", "--with-deps", *targets).stdout))
+
+    def logged(self, query: str, *values: Any) -> list[tuple[Any, ...]]:
+        """Rows from MLflow's database."""
+        with closing(sqlite3.connect(self.folder / "mlflow.db", timeout=30)) as store:
+            return list(store.execute(query, values))
 
     def pipeline(self, *arguments: str, ok: bool = True) -> subprocess.CompletedProcess[str]:
         """A command in a process of its own."""

@@ -63,7 +63,7 @@ class Counts(Record):
 class OfData(Record):
     """The field that all settings have: the data set or data sets, of one task, of which clients have examples."""
 
-    data: str | list[str]
+    data: str | Annotated[list[str], Field(min_length=1)]
 
     @property
     def data_sets(self) -> list[str]:

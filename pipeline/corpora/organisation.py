@@ -73,9 +73,10 @@ def check(folder: Path) -> list[Checked]:
     """
     if not folder.is_dir():
         raise QuorumError(f"{folder}: is not a folder; give the one that holds the meetings")
-    if splits := [folder / split for split in SPLITS if (folder / split).is_dir()]:
-        return [one for split in splits for one in check(split)]
     found = sorted(path for path in folder.iterdir() if path.is_file() and path.suffix.lower() in READERS)
+    if splits := [folder / split for split in SPLITS if (folder / split).is_dir()]:
+        beside = [Checked(path, None, f"is beside {splits[0].name}/; move it into a split's folder") for path in found]
+        return [one for split in splits for one in check(split)] + beside
     paths = {path.name: path for path in found if not path.name.endswith(SUMMARY)}
     if not paths:
         raise QuorumError(f"{folder}: has no meeting; put {', '.join(READERS)} files there")

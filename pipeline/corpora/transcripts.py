@@ -29,6 +29,8 @@ _VOICE = re.compile(r"<v(?:\.[^\s<>]*+)?\s++([^<>]++)>(.*?)(?=</v>|<v[ .]|\Z)", 
 _TAG = re.compile(r"<[^<>]*+>")
 _CUE_NAME = re.compile(rf'\s*+(?:\d++\s++)?"([^"]{{1,{LONGEST_NAME}}})"')
 """Webex: `12 "Ann Lee" (2048)`."""
+PLACES = {".vtt": "cue", ".json": "turn"}
+"""What a reader counts, where that is not lines."""
 Line = tuple[str | None, str]
 """(speaker, words); the speaker is None where a line names none."""
 
@@ -53,7 +55,8 @@ def read_transcript(path: Path) -> list[Turn]:
         if not text:
             continue
         if not name and last is None:
-            raise QuorumError(f"{path}: line {number}: no speaker; begin lines with `Speaker: `")
+            place = PLACES.get(path.suffix.lower(), "line")
+            raise QuorumError(f"{path}: {place} {number}: no speaker; begin lines with `Speaker: `")
         continues = not name or (name == last and path.suffix.lower() in CUES)
         lines.append((None if continues else name, text))
         last = name or last

@@ -108,8 +108,11 @@ class Remote:
         before, alone = digest(serialize(Sent(began))), serialize(Sent(server))
         # A node knows `began` if it scored the round before; before the first round it is the initial adapter. The
         # other nodes are sent `began`, too.
-        behind = {name for name in names if self._scored_digest.get(name, before if version == 1 else "") != before}
-        bodies = dict.fromkeys(names, alone) | (dict.fromkeys(behind, serialize(Sent(server, began))) if behind else {})
+        initial = before if version == 1 else ""
+        behind = [name for name in names if self._scored_digest.get(name, initial) != before]
+        bodies = dict.fromkeys(names, alone)
+        if behind:
+            bodies |= dict.fromkeys(behind, serialize(Sent(server, began)))
         lenient = self._rules.minimum is not None or self._rules.without_quorum == "skip"
         replies = self.request_all(names, "score", version, bodies, before, unknown, lenient=lenient)
         self._scored_digest.update(dict.fromkeys(replies, digest(alone)))

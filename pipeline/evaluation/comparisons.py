@@ -221,23 +221,31 @@ def _effect(
     one: Comparison, metric: str, contrast: Contrast, seeds: Sequence[int], samples: int, lengths: Lengths | None
 ) -> Effect:
     by_seed = {seed: own for seed in seeds if (own := contrast(one.terms, metric, seed))}
-    values = {seed: mean_ratio(clients) for seed, clients in by_seed.items()}
-    p = float(ttest_1samp([*values.values()], 0.0).pvalue) if len(set(values.values())) > 1 else None
-    effect = Effect(one, metric, of_few([*values.values()]) if values else None, p, by_seed=values)
+    over_seeds = _over_seeds(one, metric, {seed: mean_ratio(clients) for seed, clients in by_seed.items()})
     if one.over == "seeds":
-        return effect
+        return over_seeds
     clients = contrast(one.terms, metric, None)
     if clients is None:
         return Effect(one, metric)
     groups = len({name for own in clients.values() for name in own.names})
-    effect, pooled = replace(effect, p_seeds=cochran(by_seed), groups=groups), interval_of(clients, samples)
-    alone: list[int | None] = [*by_seed] if effect.disagree else [None]
-    texts = [found for seed in alone if (found := lengths(one.terms, metric, seed))] if lengths else []
-    equal = [at_equal_length(found) for found in texts]
+    effect = replace(over_seeds, p_seeds=cochran(by_seed), groups=groups)
+    pooled = interval_of(clients, samples)
+
+    def equal(seed: int | None) -> Interval | None:
+        texts = lengths(one.terms, metric, seed) if lengths else None
+        return at_equal_length(texts) if texts else None
+
     if effect.disagree:
-        spread = of_few([found.value for found in equal]) if equal else None
-        return replace(effect, pooled=pooled, at_equal_length=spread)
-    return replace(effect, interval=pooled, p=sign_flip(clients, samples), at_equal_length=equal[0] if equal else None)
+        values = [found.value for seed in by_seed if (found := equal(seed))]
+        return replace(effect, pooled=pooled, at_equal_length=of_few(values) if values else None)
+    return replace(effect, interval=pooled, p=sign_flip(clients, samples), at_equal_length=equal(None))
+
+
+def _over_seeds(one: Comparison, metric: str, values: Mapping[int, float]) -> Effect:
+    """The mean over seeds, with its interval and p by t."""
+    own = [*values.values()]
+    p = float(ttest_1samp(own, 0.0).pvalue) if len(set(own)) > 1 else None
+    return Effect(one, metric, of_few(own) if own else None, p, by_seed=values)
 
 
 def cochran(by_seed: Mapping[int, Mapping[str, Clusters]]) -> float | None:

@@ -180,6 +180,7 @@ class Algorithm:
             unless the client's own model is scored.
         buffer: the number of updates that complete a round, also of models of earlier rounds; None: a round waits
             for all clients that it selected.
+        needs: the fewest updates of a round that it can aggregate.
         marks_words: whether the objective reads the words of the references, which not every task has.
         objective: what clients minimize. It declares the figures that their losses have.
         figures: the figures that the algorithm itself adds to a client's trace.
@@ -197,6 +198,7 @@ class Algorithm:
     passes: int = 1
     stateful: bool = True
     buffer: int | None = None
+    needs: int = 1
     marks_words: bool = False
     objective: Objective = CROSS_ENTROPY
     figures: Declared = field(default_factory=dict)

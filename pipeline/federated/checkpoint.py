@@ -7,6 +7,8 @@ same transaction, refers to them by name.
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 
@@ -17,6 +19,8 @@ from pipeline.federated.engine import Assignment, Event
 from pipeline.federated.history import Round
 from pipeline.federated.state import Best, Private, Progress
 from pipeline.workspace.record import Json
+
+_CHECKSUM = re.compile("[0-9a-f]{64}")
 
 
 def save_progress(key: str, progress: Progress, private: Private) -> None:
@@ -74,5 +78,8 @@ def private_from(state: Json, blobs: Blobs) -> Private:
 
 def blob_names(records: object) -> set[str]:
     """The names (checksums) of all blobs that records refer to."""
-    words = set(json.dumps(records).split('"'))
-    return {word for word in words if len(word) == 64 and not word.strip("0123456789abcdef")}
+    if isinstance(records, str):
+        return {records} if _CHECKSUM.fullmatch(records) else set()
+    if isinstance(records, Mapping):
+        records = [*records.keys(), *records.values()]
+    return set().union(*map(blob_names, records)) if isinstance(records, list | tuple) else set()

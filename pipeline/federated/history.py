@@ -83,8 +83,8 @@ CLOCK = "simulated_seconds"
 """The figure of a simulation with a clock: when the round ended, in seconds since the training began."""
 
 _ROUND = TypeAdapter(Round)
-COLUMNS = tuple(known.name for known in fields(Round)[1:-2])
-"""The columns of history.csv that every method has: all fields but `seed`, `seconds` and `figures`; figures follow."""
+COLUMNS = tuple(known.name for known in fields(Round) if known.name not in ("seed", "seconds", "figures"))
+"""The columns of history.csv that every method has; figures follow."""
 _NOT_FIGURES = {"run", *(known.name for known in fields(Round))}
 
 

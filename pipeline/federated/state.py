@@ -63,8 +63,11 @@ class Progress:
                 raise QuorumError(
                     f"figure {key!r}: {client!r} has no row in round {self.round}; name one of its clients"
                 )
-            for own in [added[client]] if client else added.values():
-                own[name if client else SERVER + name] = value
+            if client:
+                added[client][name] = value
+            else:
+                for own in added.values():
+                    own[SERVER + name] = value
         found = (replace(row, figures={**row.figures, **added[row.client]}) for row in rows)
         return replace(self, history=(*self.history[: -len(rows)], *found))
 

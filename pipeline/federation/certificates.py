@@ -9,6 +9,7 @@ import datetime
 import ipaddress
 import math
 import os
+from collections.abc import Mapping
 from pathlib import Path
 
 from cryptography import x509
@@ -24,6 +25,7 @@ SERVER_DAYS, AUTHORITY_DAYS = 90, 3650
 """How long a certificate is valid."""
 AUTHORITY, AUTHORITY_KEY = TLS / "ca.crt", TLS / "ca.key"
 SERVER, SERVER_KEY = TLS / "server.crt", TLS / "server.key"
+Key = ec.EllipticCurvePrivateKey
 CURVE, PEM = ec.SECP384R1(), serialization.Encoding.PEM
 
 
@@ -33,10 +35,9 @@ def make_authority() -> None:
         return
     key, name = ec.generate_private_key(CURVE), _common_name("Quorum federation")
     usage = x509.KeyUsage(False, False, False, False, False, True, True, False, False)
-    built = _certificate(name, name, key, AUTHORITY_DAYS).add_extension(usage, critical=True)
-    built = built.add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+    extensions = {usage: True, x509.BasicConstraints(ca=True, path_length=0): True}
     _write_key(AUTHORITY_KEY, key, serialization.PrivateFormat.PKCS8)
-    write_bytes(AUTHORITY, built.sign(key, hashes.SHA384()).public_bytes(PEM))
+    write_bytes(AUTHORITY, _certificate(name, key, name, key, AUTHORITY_DAYS, extensions))
 
 
 def make_server_certificate(host: str, days: int = SERVER_DAYS) -> None:
@@ -51,14 +52,15 @@ def make_server_certificate(host: str, days: int = SERVER_DAYS) -> None:
         raise QuorumError(f"{AUTHORITY_KEY}: is missing; run `python -m pipeline federation certificates` first")
     issuer = x509.load_pem_x509_certificate(AUTHORITY.read_bytes()).subject
     signer = serialization.load_pem_private_key(AUTHORITY_KEY.read_bytes(), None)
-    assert isinstance(signer, ec.EllipticCurvePrivateKey)
+    assert isinstance(signer, Key)
     key = ec.generate_private_key(CURVE)
-    built = _certificate(_common_name(host), issuer, key, days)
-    built = built.add_extension(x509.SubjectAlternativeName(_names(host)), critical=False)
-    built = built.add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
-    built = built.add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
+    extensions: dict[x509.ExtensionType, bool] = {
+        x509.SubjectAlternativeName(_names(host)): False,
+        x509.BasicConstraints(ca=False, path_length=None): True,
+        x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]): False,
+    }
     _write_key(SERVER_KEY, key, serialization.PrivateFormat.PKCS8)
-    write_bytes(SERVER, built.sign(signer, hashes.SHA384()).public_bytes(PEM))
+    write_bytes(SERVER, _certificate(_common_name(host), key, issuer, signer, days, extensions))
 
 
 def make_node_key(organisation: str) -> None:
@@ -83,19 +85,21 @@ def _common_name(name: str) -> x509.Name:
 
 
 def _certificate(
-    subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePrivateKey, days: int
-) -> x509.CertificateBuilder:
-    """An unsigned certificate, valid from now for some days."""
+    subject: x509.Name,
+    key: Key,
+    issuer: x509.Name,
+    signer: Key,
+    days: int,
+    extensions: Mapping[x509.ExtensionType, bool],
+) -> bytes:
+    """A signed certificate, valid from now for some days; `extensions`: whether each is critical."""
     now = datetime.datetime.now(datetime.UTC)
-    return (
-        x509.CertificateBuilder()
-        .subject_name(subject)
-        .issuer_name(issuer)
-        .public_key(key.public_key())
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(now - datetime.timedelta(minutes=5))  # clocks differ
-        .not_valid_after(now + datetime.timedelta(days=days))
-    )
+    begin, end = now - datetime.timedelta(minutes=5), now + datetime.timedelta(days=days)  # clocks differ
+    built = x509.CertificateBuilder().subject_name(subject).issuer_name(issuer).public_key(key.public_key())
+    built = built.serial_number(x509.random_serial_number()).not_valid_before(begin).not_valid_after(end)
+    for extension, critical in extensions.items():
+        built = built.add_extension(extension, critical)
+    return built.sign(signer, hashes.SHA384()).public_bytes(PEM)
 
 
 def _names(host: str) -> list[x509.GeneralName]:
@@ -109,7 +113,7 @@ def _names(host: str) -> list[x509.GeneralName]:
     return found
 
 
-def _write_key(path: Path, key: ec.EllipticCurvePrivateKey, form: serialization.PrivateFormat) -> None:
+def _write_key(path: Path, key: Key, form: serialization.PrivateFormat) -> None:
     """Write an unencrypted private key."""
     write_private(path, key.private_bytes(PEM, form, serialization.NoEncryption()))
 

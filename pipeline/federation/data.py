@@ -3,26 +3,26 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Sequence
+from typing import Any
 
 from pipeline.clients.manifest import Manifest
 from pipeline.corpora import own_labelled
 from pipeline.corpora.conversation import Conversation
 from pipeline.corpora.example import SPLITS, write_examples
 from pipeline.corpora.organisation import split_folder
-from pipeline.corpora.qmsum import own_folder, read_domains
+from pipeline.corpora.qmsum import SpanEnd, own_folder, read_domains
 from pipeline.errors import QuorumError
 from pipeline.plan.orders import planned_run
 from pipeline.plan.resolve import encode_order, partition_order, task_of
-from pipeline.plan.schema import Params
-from pipeline.runs.encoding import encode
-from pipeline.runs.index import Index, index_of
+from pipeline.plan.schema import OwnClient, Params
+from pipeline.runs.index import Index, read_index
 from pipeline.runs.partitioning import draw
-from pipeline.stages import backbone
+from pipeline.stages import backbone, encode
 from pipeline.stages.prepare import CLASSED
 from pipeline.tasks.task import load_task
 from pipeline.workspace import layout
 from pipeline.workspace.files import write_json
-from pipeline.workspace.record import Json
 
 
 def obtain_backbone(run_id: str) -> None:
@@ -57,46 +57,42 @@ def prepare(params: Params, organisation: str, run_id: str) -> tuple[Manifest, I
     """
     if organisation not in params.own:
         raise QuorumError(f"params.yaml: own: has no {organisation!r}; all sites share one params.yaml")
-    row = planned_run(run_id)
-    name = params.settings[row.setting].data_sets[0]
-    alone = params.model_copy(update={"own": {organisation: params.own[organisation]}})
-    of_meetings = load_task(task_of(params, row.setting)).kind is Conversation
-    examples = _meetings(alone, organisation, name) if of_meetings else _texts(alone, organisation, row.setting)
-    write_examples(layout.examples(name), examples.values())
-    write_json(layout.notes(name), {"source": {"source": "own", "commit": None}, "examples": len(examples)})
-    if of_meetings:
+    row, own = planned_run(run_id), params.own[organisation]
+    alone, (name, *_) = params.model_copy(update={"own": {organisation: own}}), row.data
+    if load_task(task_of(params, row.setting)).kind is Conversation:
+        examples = {one.id: one for one in _meetings(organisation, own, params.data[name].span_end)}
         order = partition_order(alone, row.setting, [row.seed])
-        there = [split for split in SPLITS if any(example.split == split for example in examples.values())]
+        there = [split for split in SPLITS if any(one.split == split for one in examples.values())]
         manifest = draw(row.setting, order, examples, row.seed, needed=there).manifest
     else:
-        manifest = {organisation: {s: [i for i, e in examples.items() if e.split == s] for s in SPLITS}}
-    labels = {identity: example.label for identity, example in examples.items()}
+        examples = {one.id: one for one in _texts(organisation, own, params, row.setting)}
+        manifest = {organisation: {s: [i for i, one in examples.items() if one.split == s] for s in SPLITS}}
+    write_examples(layout.examples(name), examples.values())
+    write_json(layout.notes(name), {"source": {"source": "own", "commit": None}, "examples": len(examples)})
+    labels = {identity: one.label for identity, one in examples.items()}
     write_json(layout.partition(row.setting, row.seed), {"manifest": manifest, "labels": labels})
-    orders = encode_order(alone, row.setting, [row.name], [row.seed])
-    indices, _ = encode(row.setting, orders, examples, {row.seed: manifest})
-    write_json(layout.encoded(row.setting, row.name), indices[row.name])
-    return manifest, index_of(indices[row.name])
+    encodes = encode_order(alone, row.setting, [row.name], [row.seed])
+    write_json(layout.order("encode", row.setting), encodes.model_dump(mode="json"))
+    encode.run(row.setting)
+    return manifest, read_index(row.setting, row.name)
 
 
-def _meetings(params: Params, organisation: str, name: str) -> Json:
+def _meetings(organisation: str, own: OwnClient, span_end: SpanEnd) -> Sequence[Any]:
     """A folder of meetings, in the splits that the folder or a hash gives them."""
-    own = params.own[organisation]
     if own.folder is None:
-        raise QuorumError(f"params.yaml: own.{organisation}: data.{name} needs a folder of meetings; set folder")
+        raise QuorumError(f"params.yaml: own.{organisation}: needs a folder of meetings; set folder")
     raw = own_folder(layout.raw("qmsum"), organisation)
     shutil.rmtree(raw, ignore_errors=True)  # removed meetings must not be trained on
     split_folder(layout.home() / own.folder, raw, roles=own.roles)
-    examples, _ = read_domains({organisation: raw}, params.data[name].span_end)
-    return {example.id: example for example in examples}
+    return read_domains({organisation: raw}, span_end)[0]
 
 
-def _texts(params: Params, organisation: str, setting: str) -> Json:
+def _texts(organisation: str, own: OwnClient, params: Params, setting: str) -> Sequence[Any]:
     """A CSV or JSONL file of texts, with the column `split`."""
-    name = params.settings[setting].data_sets[0]
     task = load_task(task_of(params, setting))
     # A label that only others train on is no mistake here, so it is looked up among the agreed ones.
-    examples = own_labelled.read(layout.home() / params.own[organisation].path, task.kind)
-    known = agreed_classes(params, setting)
-    if strange := sorted(set(task.classes(examples)) - set(known)):
-        raise QuorumError(f"params.yaml: data.{name}.classes: has no {strange[0]!r}, which {organisation} has; add it")
-    return {example.id: example for example in examples}
+    examples = own_labelled.read(layout.home() / own.path, task.kind)
+    if strange := sorted(set(task.classes(examples)) - set(agreed_classes(params, setting))):
+        data = params.settings[setting].data_sets[0]
+        raise QuorumError(f"params.yaml: data.{data}.classes: has no {strange[0]!r}, which {organisation} has; add it")
+    return examples

@@ -6,10 +6,11 @@ import shutil
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from statistics import fmean
 
 from pipeline.engines.node import Node
 from pipeline.errors import QuorumError
+from pipeline.evaluation.pooled import value_of
+from pipeline.evaluation.scores import read_rows
 from pipeline.federated.algorithm import ServerState
 from pipeline.federated.state import Private, Progress
 from pipeline.federation.certificates import AUTHORITY
@@ -21,20 +22,17 @@ from pipeline.federation.site import ALLOWED, KEYS, STATE, NodeSite, in_words, s
 from pipeline.federation.sockets import serve
 from pipeline.model.adapter import Adapter
 from pipeline.plan.checks import read_params
-from pipeline.plan.orders import EvaluateOrder, PredictOrder, planned_run, read_order
+from pipeline.plan.orders import planned_run
 from pipeline.runs.export import export
 from pipeline.runs.index import planned_key
 from pipeline.runs.learners import clients_of
 from pipeline.runs.result_files import read_result
 from pipeline.runs.training import Finished, bind
 from pipeline.stages import evaluate, plan, predict
+from pipeline.tasks.task import LOSS, load_task
 from pipeline.workspace import layout
 from pipeline.workspace.files import sha256_file, write_json
 from pipeline.workspace.progress import say
-from pipeline.workspace.record import Json
-
-NO_METRICS = ("client", "id", "group", "label", "text", "loss_sum", "items")
-"""Columns of a row of scores that are no metrics."""
 
 
 def run(site: NodeSite) -> None:
@@ -79,10 +77,9 @@ def open_node(site: NodeSite) -> Node:
         progress = Progress(round_, ServerState(server))
         export(run_id, Finished(progress, private), order, manifest, index)
         write_json(layout.trained_as(run_id), {"training": planned_key(run_id)})
-        _keep_seed(site)
-        predict.run(site.run)
-        evaluate.run(site.run)
-        means = mean_scores(run_id, name)
+        predict.run(site.run, [site.seed])  # the run's other seeds are not trained here
+        evaluate.run(site.run, [site.seed])
+        means = mean_scores(run_id)
         say(f"node {name}: trained; on its test set: {in_words(means)}")
         return means if site.scores == "means" else {}
 
@@ -94,21 +91,13 @@ def open_node(site: NodeSite) -> Node:
     )
 
 
-def _keep_seed(site: NodeSite) -> None:
-    """Leave only the site's seed in the orders of prediction and evaluation: the run's others are not trained here."""
-    for stage, kind in (("predict", PredictOrder), ("evaluate", EvaluateOrder)):
-        path = layout.order(stage, site.run)
-        order = read_order(path, kind).model_copy(update={"seeds": [site.seed]})
-        write_json(path, order.model_dump(mode="json"))
-
-
-def mean_scores(run_id: str, client: str) -> dict[str, float]:
-    """The mean of every metric over the client's test examples, the test loss, and the number of examples."""
+def mean_scores(run_id: str) -> dict[str, float]:
+    """The mean of every metric over its test examples, the test loss, and the number of examples."""
     row = planned_run(run_id)
-    rows: list[Json] = read_result(row.name)[row.seed]["scores"]["examples"]
-    found = {name: fmean(one[name] for one in rows) for name in rows[0] if name not in NO_METRICS}
-    loss = sum(one["loss_sum"] for one in rows) / max(1, sum(one["items"] for one in rows))
-    return {**found, "test_loss": loss, "examples": len(rows)}
+    rows = read_rows(read_result(row.name)[row.seed]["scores"]["examples"])
+    metrics = load_task(row.learner.task).metrics if row.learner else ()
+    found = {metric.name: value_of(rows, metric) for metric in metrics if metric.name in rows[0].values}
+    return {**found, "test_loss": value_of(rows, LOSS), "examples": len(rows)}
 
 
 def _check_files(site: NodeSite) -> None:

@@ -161,17 +161,7 @@ class Backbone(ABC):
 
     def pieces(self, tokens: Sequence[int]) -> list[str]:
         """Each token's surface text, empty for special tokens: joined, they are the text."""
-        special = set(self.tokenizer.all_special_ids)
-        texts = []
-        for token, piece in zip(tokens, self.tokenizer.convert_ids_to_tokens(list(tokens)), strict=True):
-            if token in special:
-                texts.append("")
-            elif piece.startswith("\u2581"):
-                # SentencePiece marks a word's start by U+2581; decoding a lone piece would drop that space.
-                texts.append(piece.replace("\u2581", " "))
-            else:
-                texts.append(self.tokenizer.decode([token]))
-        return texts
+        return pieces_of(self.tokenizer, tokens)
 
     @abstractmethod
     def encode(self, rendered: Rendered, *, for_generation: bool) -> tuple[Prefix, Prefix]:
@@ -225,6 +215,20 @@ class Backbone(ABC):
     def _products(self) -> Products:
         """A context in which products are taken in the model's precision."""
         return products_in(self.precision, self.device)
+
+
+def pieces_of(tokenizer: Tokenizer, tokens: Sequence[int]) -> list[str]:
+    """See `Backbone.pieces`."""
+    special, texts = set(tokenizer.all_special_ids), []
+    for token, piece in zip(tokens, tokenizer.convert_ids_to_tokens(list(tokens)), strict=True):
+        if token in special:
+            texts.append("")
+        elif piece.startswith("\u2581"):
+            # SentencePiece marks a word's start by U+2581; decoding a lone piece would drop that space.
+            texts.append(piece.replace("\u2581", " "))
+        else:
+            texts.append(tokenizer.decode([token]))
+    return texts
 
 
 def without_gaps(active: Sequence[int]) -> list[int]:

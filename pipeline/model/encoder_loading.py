@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import torch
 from torch import Tensor
 from transformers import AttentionInterface, AutoModel, AutoTokenizer
 from transformers.integrations.sdpa_attention import sdpa_attention_forward
+from transformers.utils import logging
 
+from pipeline.errors import QuorumError
 from pipeline.model.encoder import Encoder, select_layers
 from pipeline.model.frozen_part import FrozenPart
 from pipeline.model.precision import Precision
 from pipeline.model.presets import ENCODERS
-from pipeline.model.weights import reading_weights
 from pipeline.workspace.files import read_json
 from pipeline.workspace.layout import ABOUT_BACKBONE
 
@@ -47,6 +49,22 @@ def load_encoder(
     if layers is not None:
         select_layers(name, model, layers)
     return Encoder(name, model.to(device), tokenizer, frozen, pool=ENCODERS[name].pool, precision=precision)
+
+
+@contextmanager
+def reading_weights(folder: Path, remedy: str) -> Iterator[None]:
+    """Let transformers read a folder, without its messages.
+
+    Raises:
+        QuorumError: the folder is damaged; `remedy` is the end of the message.
+    """
+    logging.disable_progress_bar()
+    logging.set_verbosity_error()
+    try:
+        yield
+    except Exception as error:  # transformers passes on any error of its readers
+        reason = " ".join(str(error).split())[:160]
+        raise QuorumError(f"{folder}: damaged backbone ({reason}); {remedy}") from error
 
 
 def attention_in_fp32(

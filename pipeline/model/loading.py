@@ -10,9 +10,9 @@ from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForSeq2SeqLM
 from pipeline.errors import QuorumError
 from pipeline.model.backbone import Backbone
 from pipeline.model.causal import CausalBackbone
+from pipeline.model.encoder_loading import reading_weights
 from pipeline.model.precision import Precision
 from pipeline.model.seq2seq import Seq2SeqBackbone
-from pipeline.model.weights import reading_weights
 from pipeline.workspace.files import read_json
 from pipeline.workspace.layout import ABOUT_BACKBONE
 

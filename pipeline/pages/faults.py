@@ -1,48 +1,34 @@
 """Scores, rounds and events of an experiment on faults -> its tables, figures, metrics and page.
 
-Dropout, stragglers and poisoned clients, as means over seeds with intervals by Student's t.
+A section of params.yaml each, as means over seeds with intervals by Student's t.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 from statistics import fmean
 
-from markupsafe import Markup
-
-from pipeline.evaluation.comparisons import Effect, read_comparisons
+from pipeline.evaluation.comparisons import read_comparisons
 from pipeline.evaluation.intervals import of_few
 from pipeline.evaluation.pooled import value_of
 from pipeline.federated.history import CLOCK
 from pipeline.pages.files import warnings_of, write_page
-from pipeline.pages.tasks import Outcomes, effects_of, outcomes_of, write_tables
+from pipeline.pages.tasks import effects_of, outcomes_of, write_tables
 from pipeline.plan.orders import ReportOrder
 from pipeline.report.effects import effect_records, effects_table
-from pipeline.report.figures.bars import draw_defences
 from pipeline.report.figures.curves import draw_curves
 from pipeline.report.figures.intervals import draw_forest
-from pipeline.report.page import Canvas, page
+from pipeline.report.page import Drawing, page, place
 from pipeline.report.task_tables import Outcome, metrics_of
 from pipeline.runs.result_files import read_results_of
 from pipeline.workspace import layout
 from pipeline.workspace.record import Json
 
-POISONED = {"clean": "none", "one": "one of ten", "two": "two of ten"}
-DEFENCES = {
-    "mean": "mean",
-    "median": "median",
-    "trimmed": "trimmed mean",
-    "clipped": "norm clipping",
-    "krum": "multi-Krum",
-}
 LOSS = "development loss, nats a text"
-Sections = Mapping[str, Sequence[str]]
-"""Table -> its runs."""
 
 
 def run(order: ReportOrder) -> None:
-    """Render the page, and write tables, figures and metrics: our sections, and then a user's own.
+    """Render the page, and write tables, figures and metrics: a table a section of params.yaml.
 
     Raises QuorumError if no run has a result, or comparisons.yaml is wrong.
     """
@@ -50,22 +36,21 @@ def run(order: ReportOrder) -> None:
     outcomes, metrics = outcomes_of(order, files), {metric.name: metric for metric in metrics_of(order)}
     config = read_comparisons(layout.COMPARISONS)
     effects = effects_of(order, config.comparisons, outcomes)
-    tables = tables_of(outcomes, order.sections)
+    sections = {name: [outcomes[run] for run in runs if run in outcomes] for name, runs in order.sections.items()}
+    tables = {name: [row_of(run, runs[0]) for run in runs] for name, runs in sections.items()}
     write_tables({**tables, "comparisons": effect_records(effects)}, outcomes)
     seeds = {seed: f"seed {seed}" for seed in sorted({row.seed for row in order.runs if row.id in files})}
-    shown = {name: tables.pop(name, []) for name in ("dropout", "stragglers", *POISONED)}
+    drawn = {name: figure for name, runs in sections.items() if (figure := draw_clock(name, runs))}
     text = page(
         "faults_page.html.j2",
-        draw(outcomes, order.sections, effects, layout.FIGURES),
+        [Drawing(draw_forest(effects, metrics), "forest", "forest")] if any(one.interval for one in effects) else [],
         warnings=warnings_of(order, files),
         order=order,
         question=config.question,
         metric=next(iter(metrics.values())).title,
         seeds=len(seeds),
         effects=effects_table(effects, lambda one: metrics[one.metric], seeds),
-        tables=shown,
-        poisoned=POISONED,
-        others=tables,
+        sections={name: (rows, place(drawn[name]) if name in drawn else "") for name, rows in tables.items()},
     )
     write_page(order, files, text)
 
@@ -97,36 +82,10 @@ def row_of(run: Outcome, against: Outcome) -> Json:
     }
 
 
-def tables_of(outcomes: Outcomes, wanted: Sections) -> dict[str, list[Json]]:
-    """Table name -> its rows; a run is compared with the first of its table, a poisoned one with the clean mean."""
-    found = {}
-    for name, runs in wanted.items():
-        there = [outcomes[run] for run in runs if run in outcomes]
-        clean = outcomes.get("clean-mean") if name in POISONED else None
-        found[name] = [row_of(run, clean or there[0]) for run in there]
-    return found
-
-
-def draw(outcomes: Outcomes, wanted: Sections, effects: Sequence[Effect], folder: Path) -> dict[str, Markup]:
-    """Save every figure; name -> the HTML that embeds it."""
-    canvas, figures = Canvas(folder), {}
-    if any(effect.interval for effect in effects):
-        metrics = {metric.name: metric for run in outcomes.values() for metric in run.metrics}
-        figures["forest"] = canvas.place(draw_forest(effects, metrics), "forest", "forest")
-    for name in ("dropout", "stragglers"):
-        there = [outcomes[run] for run in wanted.get(name, ()) if run in outcomes]
-        if curves := {run.row.name: _mean_curve(run) for run in there if run.by_round(CLOCK)}:
-            figures[name] = canvas.place(draw_curves({"": curves}, LOSS, "simulated minutes"), name, name)
-    bars = {
-        title: [of_few([*scores_of(outcomes[f"{count}-{kind}"]).values()]) for count in POISONED]
-        for kind, title in DEFENCES.items()
-        if all(f"{count}-{kind}" in outcomes for count in POISONED)
-    }
-    if bars:
-        metric = outcomes["clean-mean"].metric
-        figure = draw_defences(bars, list(POISONED.values()), metric.title)
-        figures["poison"] = canvas.place(figure, "poison", "poison", metric=metric.title)
-    return figures
+def draw_clock(name: str, runs: Sequence[Outcome]) -> Drawing | None:
+    """A section's losses against simulated time; None where no run of it has a clock."""
+    curves = {run.row.name: _mean_curve(run) for run in runs if run.by_round(CLOCK)}
+    return Drawing(draw_curves({"": curves}, LOSS, "simulated minutes"), name, "clock") if curves else None
 
 
 def _mean_curve(run: Outcome) -> list[tuple[float, float]]:

@@ -11,7 +11,7 @@ from pipeline.evaluation.pooled import LabelCounts, divergences
 from pipeline.plan.orders import ReportOrder
 from pipeline.report.figures.matrices import draw_gallery
 from pipeline.report.notes import warnings
-from pipeline.report.page import Canvas, page
+from pipeline.report.page import Drawing, page, place
 from pipeline.report.task_tables import federation_row
 from pipeline.runs.result_files import Result, identity_of
 from pipeline.workspace import layout
@@ -58,13 +58,13 @@ def drawn_of(setting: str) -> dict[int, Json]:
 
 def write_gallery(order: ReportOrder) -> None:
     """Draw every setting at its first seed, and write the page."""
-    shown, canvas = [], Canvas(layout.FIGURES)
+    shown = []
     for name, setting in order.settings.items():
         counts: LabelCounts = next(iter(drawn_of(name).values()), {"clients": {}})["clients"]
         if any(counts.values()):
             skew = {"α": getattr(setting, "alpha", None), "β": getattr(setting, "beta", None)}
             title = ", ".join([name, *(f"{letter} = {value:g}" for letter, value in skew.items() if value)])
             drawn = draw_gallery(counts, divergences(counts))
-            figure = canvas.place(drawn, f"federation-{name}", "federation", title=title)
+            figure = place(Drawing(drawn, f"federation-{name}", "federation", {"title": title}))
             shown.append((name, federation_row(counts), figure))
     write_text(layout.GALLERY, page("gallery.html.j2", federations=shown))

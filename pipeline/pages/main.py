@@ -7,19 +7,17 @@ decides which runs are shown: a run that is removed from params.yaml disappears 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from string import ascii_uppercase
 
 from pipeline.errors import QuorumError
 from pipeline.evaluation.comparisons import compare, on_known_metrics, read_comparisons, unknown_runs
 from pipeline.evaluation.scores import ScoresBySeed
-from pipeline.pages.files import empty_outputs, papers_numbers, table_if_any, warnings_of, write_page
+from pipeline.pages.files import empty_outputs, table_if_any, warnings_of, write_page
 from pipeline.plan.orders import ReportOrder, RunRow
 from pipeline.report.effects import effect_records, sensitivity_records
-from pipeline.report.main_page import MainData, draw, render
+from pipeline.report.main_page import MainData, render
 from pipeline.report.notes import history_rows, main_rows
-from pipeline.runs.metrics import write_metrics
 from pipeline.runs.result_files import Result, deleted_results, read_results_of
-from pipeline.runs.results import Results, results_of, scores_of
+from pipeline.runs.results import Results, results_of, scores_of, write_metrics
 from pipeline.runs.sensitivities import effects_with
 from pipeline.tasks.task import LOSS, load_task
 from pipeline.workspace import layout
@@ -33,7 +31,7 @@ def run(order: ReportOrder) -> None:
     Raises QuorumError if no run has a result, or comparisons.yaml is wrong or has a misspelt run.
     """
     data, files = write_files(order)
-    write_page(order, files, render(data, draw(data, layout.FIGURES), warnings_of(order, files)))
+    write_page(order, files, render(data, warnings_of(order, files)))
 
 
 def write_files(order: ReportOrder) -> tuple[MainData, Mapping[str, Result]]:
@@ -49,7 +47,7 @@ def write_files(order: ReportOrder) -> tuple[MainData, Mapping[str, Result]]:
         write_table(layout.SENSITIVITIES_TABLE, sensitivity_records(data.sensitivities))
     write_table(layout.MAIN_TABLE, main_rows(data.results, data.metrics, data.looks))
     write_table(layout.HISTORY, *history_rows(every.histories))
-    write_metrics(data.results.metrics, data.results.by_seed, tuple(data.compared))
+    write_metrics(data.results, tuple(data.compared))
     _say_missing(data)
     return data, files
 
@@ -66,11 +64,6 @@ def _data(order: ReportOrder, rows: Sequence[RunRow], files: Mapping[str, Result
     if unknown := unknown_runs(layout.COMPARISONS, config.comparisons, [row.name for row in order.runs]):
         say(f"report: {layout.COMPARISONS}: params.yaml has no {', '.join(unknown)}; their comparisons are not run")
     complete = _complete([row for own in every.rows.values() for row in own])
-    seeds = dict(zip(every.scored_by_seed, ascii_uppercase, strict=False)) if len(every.scored_by_seed) > 1 else {}
-    alone = {
-        seed: results_of([row for row in rows if row.seed == seed], files, samples, f"seed {seed}") for seed in seeds
-    }
-    results = results_of(complete, files, samples, "main", {seed: own.metrics for seed, own in alone.items()})
     scores = ScoresBySeed(every.scored_by_seed, by_name)
     record = files[next((row for row in complete if row.learner), complete[0]).id]
     return MainData(
@@ -81,11 +74,8 @@ def _data(order: ReportOrder, rows: Sequence[RunRow], files: Mapping[str, Result
             (one.title, effects_with(one, comparisons, scores.runs, by_name, samples)) for one in config.sensitivities
         ],
         record=record,
-        results=results,
+        results=results_of(complete, files, samples, "main"),
         metrics=metrics,
-        paper=papers_numbers(order),
-        seeds=seeds,
-        parts={f"Run {seeds[seed]} alone: seed {seed}": own for seed, own in alone.items()},
         missing=list(dict.fromkeys(f"{row.name}-{row.seed}" for row in rows if row.id not in files)),
         deleted=deleted_results(rows),
         pos=table_if_any(layout.POS_SHARES),

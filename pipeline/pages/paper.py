@@ -4,21 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from markupsafe import Markup
-
 from pipeline.evaluation.intervals import columns
 from pipeline.federated.methods import OURS
 from pipeline.pages.files import empty_outputs, papers_numbers, table_if_any, warnings_of, write_page
 from pipeline.plan.orders import ReportOrder
 from pipeline.report import pieces
 from pipeline.report.notes import history_rows, looks, main_rows
-from pipeline.report.page import Canvas, piece
+from pipeline.report.page import piece
 from pipeline.report.paper import sections_of
 from pipeline.report.paper_page import PaperPage
+from pipeline.report.pieces import Piece
 from pipeline.report.ratings import current_ratings
-from pipeline.runs.metrics import write_metrics
 from pipeline.runs.result_files import Result, read_results_of
-from pipeline.runs.results import Results, results_of
+from pipeline.runs.results import Results, results_of, write_metrics
 from pipeline.tasks.task import LOSS, Metric, load_task
 from pipeline.workspace import layout
 from pipeline.workspace.files import read_json
@@ -52,7 +50,7 @@ def run(order: ReportOrder) -> None:
         statistics={name: read_table(layout.data_statistics(name)) for name in order.data},
     )
     empty_outputs()
-    write_metrics(results.metrics, results.by_seed, [metrics[0].name, LOSS.name])
+    write_metrics(results, [metrics[0].name, LOSS.name])
     write_table(layout.MAIN_TABLE, main_rows(results, metrics, looks(rows)))
     write_table(layout.HISTORY, *history_rows(results.histories))
     gains = [(section, *pair, gain) for section, own in page.gains.items() for pair, gain in own.items()]
@@ -61,9 +59,8 @@ def run(order: ReportOrder) -> None:
         for section, metric, run, against, gain in gains
     ]
     write_table(layout.TABLES / "pairs.csv", pairs)
-    canvas = Canvas(layout.FIGURES)
-    extra = extra_pieces(order, results, files, canvas, metrics[0])
-    write_page(order, files, page.render(canvas, extra, warnings_of(order, files)))
+    extra = extra_pieces(order, results, files, metrics[0])
+    write_page(order, files, page.render(extra, warnings_of(order, files)))
 
 
 def _of_first_task(order: ReportOrder) -> ReportOrder:
@@ -79,12 +76,9 @@ def _of_first_task(order: ReportOrder) -> ReportOrder:
 
 
 def extra_pieces(
-    order: ReportOrder, results: Results, files: Mapping[str, Result], canvas: Canvas, metric: Metric
-) -> dict[str, list[Markup]]:
-    """Section -> its pieces that are no comparison of runs; their figures are saved on a canvas.
-
-    `metric`: the score by which runs are compared.
-    """
+    order: ReportOrder, results: Results, files: Mapping[str, Result], metric: Metric
+) -> dict[str, Sequence[Piece]]:
+    """Section -> its pieces that are no comparison of runs; `metric`: the score by which runs are compared."""
     shares, pos = read_table(layout.WORD_SHARES), read_table(layout.POS_SHARES)
     trials = [row for row in table_if_any(layout.TUNING_TABLE) if row["scale"] == order.scale]
     model_bytes = next(own["backbone_bytes"] for own in files.values() if own["backbone_bytes"])
@@ -96,9 +90,9 @@ def extra_pieces(
         """A section's runs."""
         return order.sections.get(section, ())
 
-    def sweep(knob: str, name: str) -> list[Markup]:
+    def sweep(knob: str, name: str) -> Sequence[Piece]:
         """The runs of a section named after a knob, against the knob."""
-        return pieces.knob_sweep(canvas, results, runs(knob), knob, name, SELECTIVE, metric)
+        return pieces.knob_sweep(results, runs(knob), knob, name, SELECTIVE, metric)
 
     # The runs of these have the same clients and rounds, so that their bytes can be compared.
     sent = list(dict.fromkeys([AVERAGING, DISTILLING, *runs("algorithms"), *runs("hard")]))
@@ -110,14 +104,14 @@ def extra_pieces(
         "hard": pieces.tuned(results, trials, runs("hard")),
         "noniid": pieces.untrained(results.metrics, "zeroshot", metric),
         "case": [piece("examples_link")],
-        "human": pieces.ratings(canvas, current_ratings(order.runs, files), OURS, order.sign_flips),
+        "human": pieces.ratings(current_ratings(order.runs, files), OURS, order.sign_flips),
         "sampling": pieces.rounds_of_clients(results, runs("sampling")),
-        "words": [*pieces.words(shares, pos), *pieces.parts_of_speech(canvas, pos, distilled)],
+        "words": [*pieces.words(shares, pos), *pieces.parts_of_speech(pos, distilled)],
         "mechanism": [
-            *pieces.teacher_and_student(canvas, results, SELECTIVE),
-            *pieces.teacher_deciles(canvas, results, analysis.get("deciles", {})),
+            *pieces.teacher_and_student(results, SELECTIVE),
+            *pieces.teacher_deciles(results, analysis.get("deciles", {})),
         ],
-        "matrix": pieces.crossed_losses(canvas, analysis.get("crossed", {})),
-        "divergence": pieces.divergences(canvas, analysis.get("divergence", {})),
-        "communication": pieces.bytes_sent(canvas, results, sent, looks(order.runs), model_bytes),
+        "matrix": pieces.crossed_losses(analysis.get("crossed", {})),
+        "divergence": pieces.divergences(analysis.get("divergence", {})),
+        "communication": pieces.bytes_sent(results, sent, looks(order.runs), model_bytes),
     }

@@ -11,8 +11,8 @@ from pipeline.pages.files import drawn_of, empty_outputs, papers_numbers, warnin
 from pipeline.plan.orders import ReportOrder
 from pipeline.report.task_page import Tables, TaskPage
 from pipeline.report.task_tables import Outcome, metrics_of
-from pipeline.runs.metrics import write_pooled_metrics
 from pipeline.runs.result_files import Result, read_results_of
+from pipeline.runs.results import write_pooled_metrics
 from pipeline.tasks.task import load_task
 from pipeline.workspace import layout
 from pipeline.workspace.files import read_json
@@ -47,7 +47,7 @@ def run(order: ReportOrder) -> None:
     )
     tables = page.tables()
     write_tables(tables, outcomes)
-    write_page(order, files, page.render(page.draw(layout.FIGURES), tables, warnings_of(order, files)))
+    write_page(order, files, page.render(tables, warnings_of(order, files)))
 
 
 def outcomes_of(order: ReportOrder, files: Mapping[str, Result]) -> dict[str, Outcome]:

@@ -37,11 +37,11 @@ def run(order: ReportOrder) -> None:
     first = [one for client in data.clients for one in [row for row in teacher if row["client"] == client][:1]]
     text = page(
         "tour_page.html.j2",
-        draw(data, layout.FIGURES),
+        draw(data),
         question=data.comparisons.question,
         warnings=warnings_of(order, files),
         summary=summary(data),
-        rows_are_of=rows_are_of(data.results),
+        rows_are_of=rows_are_of(data),
         cases=cases(predictions, named),
         lens=lens(first, tau, predictions),
         ours=named[ours.name].label if ours else OURS,

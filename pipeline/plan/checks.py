@@ -170,7 +170,8 @@ def _used(params: Params) -> None:
     for key, names in used.items():
         if set(getattr(params, key)) != names:
             raise ValueError(f"{key}: must name those that are used: {', '.join(sorted(names))}")
-    if params.weights is not None and (len(params.backbones) > 1 or PRESETS[params.backbones[0]].origin != "hub"):
+    origins = {(PRESETS | ENCODERS)[name].origin for name in params.backbones}
+    if params.weights is not None and (len(params.backbones) > 1 or origins != {"hub"}):
         raise ValueError(f"weights: {params.backbones[0]} does not come from the model hub; remove it")
 
 

@@ -131,9 +131,10 @@ class _WithoutTexts(ast.NodeTransformer):
 
 
 def code_of_page(page: str, tasks: Sequence[str]) -> dict[str, str]:
-    """Hashes of the modules and files behind a page, by name."""
-    code = code_of("pipeline.stages.report", f"pipeline.pages.{page}", *tasks, parts=("metrics",))
-    return code | {name: sha256_file(TEMPLATES / name) for name in (*PAGES[page], *STYLE)}
+    """Hashes of the modules and files behind a page, and behind the page of examples, by name."""
+    stages = ("pipeline.stages.report", "pipeline.stages.examples")
+    code = code_of(*stages, f"pipeline.pages.{page}", *tasks, parts=("metrics",))
+    return code | {name: sha256_file(TEMPLATES / name) for name in (*PAGES[page], "examples_page.html.j2", *STYLE)}
 
 
 def packages_of(stage: str, *more: str) -> dict[str, str]:

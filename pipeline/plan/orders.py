@@ -22,7 +22,7 @@ from pipeline.plan.learner import OPTIONAL, Learner, Reader, Training
 from pipeline.workspace.files import empty_folder, read_json, write_json
 from pipeline.workspace.layout import order
 from pipeline.workspace.progress import say
-from pipeline.workspace.record import Json, Record, first_problem
+from pipeline.workspace.record import Json, Number, Record, first_problem
 from pipeline.workspace.words import nearest
 
 REMEDY = "run `dvc repro plan`"
@@ -151,6 +151,7 @@ class EvaluateOrder(RunOrder):
     """How a run's predictions are scored."""
 
     use_stemmer: bool
+    fingerprints: dict[Number, str]  # seed -> that of the result; see `RunRow`
 
 
 class RunRow(Record):

@@ -51,14 +51,18 @@ def located(path: Path, lines: Lines, problem: str, scale: str = "") -> str:
 
 def _scales(data: Json) -> tuple[str, dict[str, Json]]:
     for table in (*TABLES, "sections", "own"):
-        for name in data.get(table) or () if isinstance(data.get(table), dict) else ():
+        named = data.get(table)
+        for name in named if isinstance(named, dict) else ():
             if not isinstance(name, str) or not re.match(NAME, name) or len(name) > 100:
                 raise ValueError(f"{table}.{name}: is no name; use letters, digits, '.', '_' and '-'")
-    chosen, scales = data.get("scale"), data.pop("scales", None)
-    rows = {chosen: {}} if scales is None else scales
+    chosen, rows = data.get("scale"), data.pop("scales", None)
+    if not isinstance(chosen, str):
+        raise ValueError(f"scale: {chosen!r} is no name; correct it")
+    if rows is None:
+        rows = {chosen: {}}
     if not isinstance(rows, dict) or not all(isinstance(row, dict | None) for row in rows.values()):
         raise ValueError("scales: is no table of scales, each with its keys; correct it")
-    if not isinstance(chosen, str) or chosen not in rows:
+    if chosen not in rows:
         raise ValueError(f"scale: {chosen!r}; known: {', '.join(map(str, rows))}; correct it")
     return chosen, {scale: _completed(_over(row or {}, data) | {"scale": scale}) for scale, row in rows.items()}
 

@@ -48,9 +48,14 @@ def resolve(params: Params) -> dict[str, Json]:
     rows: list[orders.RunRow] = []
     for name in params.runs:
         train = train_order(params, name)
-        stages = {"train": train, **_of_predictions(params, name, train)}
-        found |= {f"{stage}/{name}": order for stage, order in stages.items()}
-        rows += _rows(params, name, train, [json.loads(order.model_dump_json()) for order in stages.values()])
+        predict, evaluate = _predict_order(params, name, train), _evaluate_order(params, train)
+        # Committed results have fingerprints that are hashes of these orders without `fingerprints`.
+        content = [json.loads(order.model_dump_json(exclude={"fingerprints"})) for order in (train, predict, evaluate)]
+        own = _rows(params, name, train, content)
+        known = {row.seed: row.fingerprint for row in own}
+        found |= {f"train/{name}": train, f"predict/{name}": predict}
+        found[f"evaluate/{name}"] = evaluate.model_copy(update={"fingerprints": known})
+        rows += own
     found |= {"analyze": _analyze(params, rows), "report": _report(params, rows)}
     return {f"{name}.json": json.loads(order.model_dump_json()) for name, order in found.items()}
 
@@ -147,23 +152,34 @@ def _encoding(learner: Learner) -> str:
     return sha256_json([code, packages_of("encode")])
 
 
-def _of_predictions(params: Params, name: str, train: orders.TrainOrder) -> dict[str, orders.Order]:
-    """The orders of a run's `predict` and `evaluate`."""
+def _of_run(params: Params, train: orders.TrainOrder) -> Json:
+    """What both `predict` and `evaluate` need of a run."""
+    return {
+        "task": task_of(params, train.setting),
+        "data": params.settings[train.setting].data_sets,
+        "left_out": train.left_out,
+        "setting": train.setting,
+        "seeds": train.seeds,
+    }
+
+
+def _predict_order(params: Params, name: str, train: orders.TrainOrder) -> orders.PredictOrder:
     run, task = params.runs[name], task_of(params, train.setting)
     knobs = {field.name: params.value_of(name, field.name) for field in fields(DecodingRule)}
     decodes = run.decode and run.method not in TURNS and writes(load_task(task))
-    where: Json = {"task": task, "data": params.settings[run.setting].data_sets, "left_out": train.left_out}
-    where |= {"setting": run.setting, "seeds": train.seeds}
-    predict = orders.PredictOrder(
+    return orders.PredictOrder(
         **made_by("predict", task, parts=PREDICTED),
         learner=train.learner,
         rule=DecodingRule(**knobs) if decodes else None,
         decode=run.decode,
         turns=TURNS.get(run.method),
-        **where,
+        **_of_run(params, train),
     )
-    scored = made_by("evaluate", task, parts=("metrics", "score"))
-    return {"predict": predict, "evaluate": orders.EvaluateOrder(**scored, use_stemmer=params.use_stemmer, **where)}
+
+
+def _evaluate_order(params: Params, train: orders.TrainOrder) -> orders.EvaluateOrder:
+    scored = made_by("evaluate", task_of(params, train.setting), parts=("metrics", "score"))
+    return orders.EvaluateOrder(**scored, use_stemmer=params.use_stemmer, fingerprints={}, **_of_run(params, train))
 
 
 def _rows(params: Params, name: str, train: orders.TrainOrder, content: list[Json]) -> list[orders.RunRow]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import math
 
 from pydantic import BaseModel
 
@@ -131,6 +132,11 @@ def _check_fits(params: Params, name: str, algorithm: Algorithm, hyper: BaseMode
         wrong = f"{run.method} distils at nouns and verbs of what is written, and {task} writes nothing"
         raise QuorumError(f"{where}: {wrong}; choose another method, such as AdaFedSelectKD")
     setting = params.settings[run.setting]
+    clients = getattr(params.setting_of(run.setting), "clients", None)
+    present = clients if isinstance(clients, int) else len(clients or ()) or math.inf
+    present = min(present, params.training_of(name).clients_per_round or math.inf)
+    if (needed := max(algorithm.needs, algorithm.buffer or 1)) > present:
+        raise QuorumError(f"{where}: {run.method} needs {needed} clients in a round, and {present} take part; let more")
     by_client = isinstance(setting, Domains | Iid | Balanced) or (isinstance(setting, Natural) and setting.own)
     if (run.evaluate or algorithm.evaluates) == "local" and not algorithm.pooled and not by_client:
         wrong = f"{run.method} evaluates each client's own model, and setting {run.setting} the server's"

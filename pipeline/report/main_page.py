@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
+from string import ascii_uppercase
 
 from markupsafe import Markup
 from matplotlib.figure import Figure
 
+from pipeline.corpora.conversation import Conversation
 from pipeline.evaluation.comparisons import Comparisons, Effect
 from pipeline.evaluation.intervals import Interval
 from pipeline.evaluation.scores import MEAN
@@ -22,16 +23,12 @@ from pipeline.report.effects import Sensitivities, answer_of, effects_table, sen
 from pipeline.report.figures import bars, curves, intervals
 from pipeline.report.figures.style import Look
 from pipeline.report.notes import facts_of, limits, looks, rounds_cell, tested, truncation
-from pipeline.report.page import Canvas, Cell, Rows, page, source_of, table
-from pipeline.report.paper import paper_table
+from pipeline.report.page import Cell, Drawing, page, source_of, table
 from pipeline.report.pieces import parts_of_speech, words
 from pipeline.runs.result_files import Result
 from pipeline.runs.results import Metrics, Results, knob_of
-from pipeline.tasks.task import Metric
+from pipeline.tasks.task import Metric, load_task
 from pipeline.workspace.record import Json
-
-PAPER_TABLES = {"bart-large": ("III", "BART-large"), "bart-base": ("IV", "BART-base"), "led-large": ("VI", "LED-large")}
-"""Backbone -> (number, backbone) of the paper's table; for a backbone that the paper lacks, BART-base's."""
 
 
 @dataclass(frozen=True)
@@ -44,8 +41,6 @@ class MainData:
         record: a run's result, for what truncation lost.
         results: of the runs that have results at all seeds.
         metrics: the task's, the main one first, and the loss last.
-        seeds: seed -> its name on the page.
-        parts: title -> the figures of one seed alone, where each seed tests other meetings.
         missing: planned runs that have no result at some seed.
         deleted: files of results that git has and the workspace lacks.
         pos, shares: rows of pos_kd.csv and word_shares.csv, where the models are at hand.
@@ -58,10 +53,7 @@ class MainData:
     record: Result
     results: Results
     metrics: Sequence[Metric]
-    paper: Rows
     sensitivities: Sensitivities = ()
-    seeds: Mapping[int, str] = field(default_factory=dict)
-    parts: Mapping[str, Results] = field(default_factory=dict)
     missing: Sequence[str] = ()
     deleted: Sequence[str] = ()
     pos: Sequence[Json] = ()
@@ -94,44 +86,56 @@ class MainData:
         return looks(self.order.runs)
 
     @property
+    def groups(self) -> str:
+        """What the page calls groups of test examples."""
+        meetings = load_task(self.order.data[self.order.runs[0].data[0]]).kind is Conversation
+        return "meetings" if meetings else "groups of texts"
+
+    @property
+    def seeds(self) -> dict[int, str]:
+        """Seed -> its name on the page; empty where there is one."""
+        several = len(self.results.by_seed) > 1
+        return dict(zip(self.results.by_seed, ascii_uppercase, strict=False)) if several else {}
+
+    @property
     def clients(self) -> list[str]:
         """The clients of the table, without their mean."""
         return [client for client in next(iter(self.results.metrics.values())) if client != MEAN]
 
 
-def draw(data: MainData, folder: Path) -> dict[str, Markup]:
-    """Save every figure; name -> the HTML that embeds it."""
-    results, found = data.results, {}
-    canvas, by_seed, endpoints = Canvas(folder), list(results.by_seed.values()), tuple(data.compared.values())
+def draw(data: MainData) -> list[Drawing]:
+    """Every figure."""
+    results, found = data.results, list[Drawing]()
 
-    def place(figure: Figure, name: str, **about: object) -> None:
-        found[name] = canvas.place(figure, name, name, **about)
+    def add(figure: Figure, name: str, **about: object) -> None:
+        found.append(Drawing(figure, name, name, about))
 
     if any(effect.interval for effect in data.effects):
         forest = intervals.draw_forest(data.effects, {one.name: one for one in data.metrics})
-        place(forest, "forest", rings="runs", dashed="the paper")
-    scores = intervals.draw_clients(results.metrics, by_seed, data.looks, endpoints)
-    place(scores, "main_scores", runs=list(results.metrics))
+        add(forest, "forest", rings="runs", dashed="the paper")
+    by_seed = results.by_seed.values()
+    scores = intervals.draw_clients(results.metrics, by_seed, data.looks, tuple(data.compared.values()))
+    add(scores, "main_scores", runs=list(results.metrics))
     trained = {run: history for run, history in results.histories.items() if history}
     validation = curves.draw_validation(trained, data.clients, data.looks)
-    place(validation, "learning_curves", runs=list(trained))
+    add(validation, "learning_curves", runs=list(trained))
     if sending := [run for run, history in trained.items() if any(one.bytes_moved for one in history)]:
         totals = bars.draw_totals({data.looks[run].label: own for run, own in trained.items()}, len(by_seed))
-        place(totals, "traffic", runs=sending)
+        add(totals, "traffic", runs=sending)
     if data.selective:
         distilled = curves.draw_distilled(results.histories[data.selective], data.clients, data.tau)
-        place(distilled, "share_distilled", runs=[data.selective])
-        found["parts_of_speech"] = Markup().join(parts_of_speech(canvas, data.pos, [data.selective]))
+        add(distilled, "share_distilled", runs=[data.selective])
+        found += parts_of_speech(data.pos, [data.selective])
     return found
 
 
-def render(data: MainData, figures: Mapping[str, Markup], warnings: Markup) -> str:
-    """The page as HTML; `figures` is the result of `draw`."""
+def render(data: MainData, warnings: Markup) -> str:
+    """The page as HTML; its figures are saved."""
     order, metrics = data.order, {one.name: one for one in data.metrics}
-    number, model = PAPER_TABLES.get(order.backbone, PAPER_TABLES["bart-base"])
+    tables = {f"Run {letter} alone: seed {seed}": data.results.by_seed[seed] for seed, letter in data.seeds.items()}
     return page(
         "main_page.html.j2",
-        figures,
+        draw(data),
         warnings,
         data=data,
         truncation=truncation(data.record["cut"]),
@@ -141,21 +145,18 @@ def render(data: MainData, figures: Mapping[str, Markup], warnings: Markup) -> s
         effects=effects_table(data.effects, lambda one: metrics[one.metric], data.seeds),
         sensitivities=sensitivities_table(data.effects, data.sensitivities, metrics),
         summary=summary(data),
-        rows_are_of=rows_are_of(data.results),
-        tables={title: main_table(data, own) for title, own in {"": data.results, **data.parts}.items()},
-        paper=paper_table(data.paper, number) if data.paper else None,
-        paper_number=number,
-        paper_model=model,
-        same_backbone=order.backbone in PAPER_TABLES,
+        rows_are_of=rows_are_of(data),
+        tables={title: main_table(data, own) for title, own in {"": data.results, **tables}.items()},
         words=Markup().join(words(data.shares, data.pos)),
     )
 
 
-def rows_are_of(results: Results) -> str:
+def rows_are_of(data: MainData) -> str:
     """At which seeds a table's rows were trained, and on how many meetings they are tested."""
-    seeds = [str(row.seed) for row in next(iter(results.rows.values()))]
+    seeds = [str(row.seed) for row in next(iter(data.results.rows.values()))]
     named = f"seed {seeds[0]} alone" if len(seeds) == 1 else f"seeds {', '.join(seeds[:-1])} and {seeds[-1]}"
-    return f"These rows are of {named}, tested on {sum(tested(next(iter(results.scored.values()))).values())} meetings."
+    count = sum(tested(next(iter(data.results.scored.values()))).values())
+    return f"These rows are of {named}, tested on {count} {data.groups}."
 
 
 def summary(data: MainData) -> Markup:
@@ -178,14 +179,13 @@ def main_table(data: MainData, results: Results) -> Markup:
 
 def _rows(data: MainData, results: Results, client: str, metrics: Sequence[Metric]) -> list[list[Cell]]:
     """A row a run: its figures at a client."""
-    ranks, rows = {metric.name: _ranks(results.metrics, client, metric) for metric in metrics}, []
     rates = _rates(results)
+    ranks, rows = {metric.name: _ranks(results.metrics, client, metric) for metric in metrics}, []
     for run, own in results.metrics.items():
         cells = (_cell(own[client].metrics, metric, ranks[metric.name].get(run, "")) for metric in metrics)
         shown = own if client == MEAN else {client: own[client]}
-        rows.append(
-            [Cell(data.looks[run].label, rates.get(run, "")), *cells, rounds_cell(results, run, shown, data.clients)]
-        )
+        name = Cell(data.looks[run].label, rates.get(run, ""))
+        rows.append([name, *cells, rounds_cell(results, run, shown, data.clients)])
     return rows
 
 

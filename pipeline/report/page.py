@@ -7,11 +7,10 @@ from __future__ import annotations
 
 import base64
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cache, partial
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 import jinja2
@@ -65,16 +64,41 @@ def _environment() -> jinja2.Environment:
     return environment
 
 
-def page(
-    template: str, figures: Mapping[str, Markup] = MappingProxyType({}), warnings: str = "", **content: Any
-) -> str:
+@dataclass(frozen=True)
+class Drawing:
+    """A figure, the name of its files, the macro of `pieces.html.j2` that is its caption, and the macro's arguments."""
+
+    figure: Figure
+    name: str
+    caption: str
+    about: Json = field(default_factory=dict)
+
+
+def page(template: str, figures: Iterable[Drawing] = (), warnings: str = "", **content: Any) -> str:
     """Render a page; `content` is every name that the template uses.
 
-    `figures`: name -> its HTML; one that is not here is empty. `warnings`: HTML for the top of the page.
+    `figures`: are saved, and embedded where the template names their captions. `warnings`: HTML at the top.
     """
+    placed: dict[str, Markup] = defaultdict(Markup)
+    for one in figures:
+        placed[one.caption] += place(one)
     style = Markup((TEMPLATES / "page.css").read_text(encoding="utf-8"))
-    known = {"style": style, "figures": defaultdict(Markup, figures), "warnings": warnings}
+    known = {"style": style, "figures": placed, "warnings": warnings}
     return _environment().get_template(template).render(known | content)
+
+
+def place(one: Drawing | Markup) -> Markup:
+    """Save a figure, and return the HTML that embeds it with its caption; HTML is returned as it is.
+
+    Raises QuorumError if a section has the figure's name.
+    """
+    if isinstance(one, Markup):
+        return one
+    path = layout.FIGURES / f"{one.name}.svg"
+    if path.exists():
+        raise QuorumError(f"{layout.PARAMS}: sections.{one.name}: is the name of a figure; give the section another")
+    save(one.figure, layout.FIGURES, one.name)
+    return embedded(path, f"{piece(one.caption, **one.about).striptags()} To draw it again: {COMMAND}.")
 
 
 def piece(name: str, **content: Any) -> Markup:
@@ -113,25 +137,6 @@ def source_of(name: str, source: Json) -> str:
 def embedded(path: Path, caption: str) -> Markup:
     """An SVG file as part of the page, with its caption."""
     return piece("figure", caption=caption, content=base64.b64encode(path.read_bytes()).decode("ascii"))
-
-
-@dataclass(frozen=True)
-class Canvas:
-    """A folder of figures."""
-
-    folder: Path
-
-    def place(self, figure: Figure, name: str, caption: str, **about: Any) -> Markup:
-        """Save a figure, and return the HTML that embeds it with its caption.
-
-        `caption`: a macro of `pieces.html.j2`. `about`: the macro's arguments. Raises QuorumError if a section has the
-        figure's name.
-        """
-        path = self.folder / f"{name}.svg"
-        if path.exists():
-            raise QuorumError(f"{layout.PARAMS}: sections.{name}: is the name of a figure; give the section another")
-        save(figure, self.folder, name)
-        return embedded(path, f"{piece(caption, **about).striptags()} To draw it again: {COMMAND}.")
 
 
 def p_value(value: float) -> str:

@@ -39,9 +39,9 @@ class Section(Record):
         return f"{self.source[0].upper()}{self.source[1:]}: {self.title}"
 
 
-def read_paper(path: Path = PAPER) -> list[Section]:
+def read_paper() -> list[Section]:
     """The paper's tables and figures, in its order."""
-    return [Section.model_validate(one) for one in yaml.safe_load(path.read_text(encoding="utf-8"))["sections"]]
+    return [Section.model_validate(one) for one in yaml.safe_load(PAPER.read_text(encoding="utf-8"))["sections"]]
 
 
 def sections_of(names: Iterable[str], *, paper: bool) -> list[Section]:

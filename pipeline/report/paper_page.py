@@ -16,8 +16,9 @@ from pipeline.federated.methods import OURS
 from pipeline.plan.orders import ReportOrder
 from pipeline.report.figures.intervals import draw_clients
 from pipeline.report.notes import facts_of, limits, looks, mean_loss, rounds_cell, truncation
-from pipeline.report.page import Canvas, Cell, Rows, gain_digits, gain_text, page, source_of, table
+from pipeline.report.page import Cell, Drawing, Rows, gain_digits, gain_text, page, place, source_of, table
 from pipeline.report.paper import Section, paper_table
+from pipeline.report.pieces import Piece
 from pipeline.runs.result_files import Result
 from pipeline.runs.results import Metrics, Results, common_clients, side_by_side
 from pipeline.tasks.task import LOSS, Metric
@@ -62,40 +63,40 @@ class PaperPage:
             section: gains_of(list(own), self.results, endpoints, samples) for section, own in self.compared.items()
         }
 
-    def render(self, canvas: Canvas, extra: Mapping[str, Sequence[Markup]], warnings: Markup) -> str:
-        """The page; the figures of its sections are saved on a canvas.
-
-        `extra`: section -> pieces that are no comparison of runs.
-        """
+    def render(self, extra: Mapping[str, Sequence[Piece]], warnings: Markup) -> str:
+        """The page; `extra`: section -> pieces that are no comparison of runs."""
         runs = [row for rows in self.results.rows.values() for row in rows]
         first = {row.setting: self.files[row.id] for row in reversed(runs)}
         trainings = len({self.files[row.id]["training"] for row in runs} - {None})
         return page(
             "paper_page.html.j2",
             warnings=warnings,
-            facts=[*facts_of(self.order, runs), ("runs", f"{len(runs)}, of {trainings} trainings")],
+            facts=[
+                *facts_of(self.order, runs),
+                ("runs", f"{len(runs)}, of {trainings} trainings" if trainings else f"{len(runs)}"),
+            ],
             title=self.title,
-            sections=[self._section(one, canvas) | {"extra": extra.get(one.name, ())} for one in self.sections],
+            sections=[self._section(one) | {"extra": [*map(place, extra.get(one.name, ()))]} for one in self.sections],
             corpora={source_of(name, self.notes[name]["source"]): rows for name, rows in self.statistics.items()},
             settings=settings_table({name: first[name] for name in self.order.settings if name in first}),
             limits=limits(self.order, self.results),
         )
 
-    def _section(self, section: Section, canvas: Canvas) -> Json:
+    def _section(self, section: Section) -> Json:
         compared = self.compared.get(section.name, {})
         about = {"section": section, "printed": [paper_table(self.paper, number) for number in section.tables]}
         if not compared:
             return about | dict.fromkeys(("table", "ahead", "figure"), "")
         reference = reference_of(list(compared), self.results)
         ahead = ahead_by(self.gains[section.name], reference, (self.metric, LOSS))
-        drawn = draw_clients(compared, [*self.results.by_seed.values()], looks(self.order.runs), (self.metric, LOSS))
+        drawn = draw_clients(compared, self.results.by_seed.values(), looks(self.order.runs), (self.metric, LOSS))
         common, clients = common_clients(compared)
         where = "mean" if common == clients else f"mean of {', '.join(common)}"
         better = f"{reference} is better, also in test loss; it is over test meetings that both runs have, in {where}"
         return about | {
             "table": section_table(compared, self.results, self.metric, reference, ahead),
             "ahead": better if ahead else "",
-            "figure": canvas.place(drawn, section.name, "comparison", title=section.title, runs=list(compared)),
+            "figure": place(Drawing(drawn, section.name, "comparison", {"title": section.title, "runs": compared})),
         }
 
 

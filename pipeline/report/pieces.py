@@ -18,14 +18,15 @@ from pipeline.evaluation.scores import MEAN
 from pipeline.federated.history import History, best_validation_loss, client_rounds
 from pipeline.report.figures import bars, curves, intervals, matrices
 from pipeline.report.figures.style import Look, colour
-from pipeline.report.page import Canvas, Rows, piece, pivot, table
+from pipeline.report.page import Drawing, Rows, piece, pivot, table
 from pipeline.runs.results import Metrics, Results, knob_of
 from pipeline.tasks.task import Metric
 from pipeline.workspace.record import Json
 
 Analyses = Mapping[str, Json]
 """Tables of one kind of the stage `analyze`: name of a run or manifest -> its table."""
-
+Piece = Drawing | Markup
+"""A figure or HTML."""
 
 PAPER_SHARES = {"Academic": "86%", "Committee": "88%", "Product": "89%"}
 SHARES = {
@@ -69,13 +70,12 @@ def words(shares: Rows, pos: Rows) -> list[Markup]:
     return [pivot("Client", learned), pivot("distilled, of a part of speech (lift)", lifts), piece("lift")]
 
 
-def parts_of_speech(canvas: Canvas, pos: Rows, runs: Sequence[str]) -> list[Markup]:
+def parts_of_speech(pos: Rows, runs: Sequence[str]) -> list[Drawing]:
     """A figure for each client of what was distilled, by part of speech (Fig. 11)."""
+    figures = {client: bars.draw_parts_of_speech(pos, client) for client in dict.fromkeys(row["client"] for row in pos)}
     return [
-        canvas.place(
-            bars.draw_parts_of_speech(pos, client), f"pos_{client}", "parts_of_speech", client=client, runs=runs
-        )
-        for client in dict.fromkeys(row["client"] for row in pos)
+        Drawing(figure, f"pos_{client}", "parts_of_speech", {"client": client, "runs": runs})
+        for client, figure in figures.items()
     ]
 
 
@@ -86,31 +86,27 @@ def untrained(metrics: Metrics, run: str, metric: Metric) -> list[Markup]:
     return [piece("untrained", metric=metric.title, scores=text)] if own else []
 
 
-def crossed_losses(canvas: Canvas, tables: Analyses) -> list[Markup]:
+def crossed_losses(tables: Analyses) -> list[Piece]:
     """The loss of every client's adapter on every client's test set, as pictures."""
     if not tables:
         return []
     figure = matrices.draw_cells(tables, "trained by", "tested on", "Blues_r")
-    return [canvas.place(figure, "crossed", "crossed", runs=list(tables))]
+    return [Drawing(figure, "crossed", "crossed", {"runs": list(tables)})]
 
 
-def divergences(canvas: Canvas, tables: Analyses) -> list[Markup]:
+def divergences(tables: Analyses) -> list[Piece]:
     """Divergences of topics and words between clients, a picture a setting and seed."""
-    return [
-        canvas.place(
-            matrices.draw_cells({"topics": found["topics"], "words": found["words"]}, "", "", limits=(0.0, 1.0)),
-            f"divergence_{name}",
-            "divergence",
-            setting=name,
-            sizes=", ".join(f"{client} {count}" for client, count in found["examples"].items()),
-            topics=f"{found['by_chance']['topics']:.2f}",
-            words=f"{found['by_chance']['words']:.2f}",
-        )
-        for name, found in tables.items()
-    ]
+    placed: list[Piece] = []
+    for name, found in tables.items():
+        kinds = ("topics", "words")
+        figure = matrices.draw_cells({kind: found[kind] for kind in kinds}, "", "", limits=(0.0, 1.0))
+        sizes = ", ".join(f"{client} {count}" for client, count in found["examples"].items())
+        about = {"setting": name, "sizes": sizes} | {kind: f"{found['by_chance'][kind]:.2f}" for kind in kinds}
+        placed.append(Drawing(figure, f"divergence_{name}", "divergence", about))
+    return placed
 
 
-def ratings(canvas: Canvas, rows: Rows, ours: str, samples: int) -> list[Markup]:
+def ratings(rows: Rows, ours: str, samples: int) -> list[Piece]:
     """Fig. 5: shares of wins, ties and losses and Fleiss' kappa, or a note that there are no ratings."""
     if not rows:
         return [piece("no_ratings")]
@@ -123,22 +119,20 @@ def ratings(canvas: Canvas, rows: Rows, ours: str, samples: int) -> list[Markup]
         cells.append([method, *texts, len(own), "–" if agreement is None else f"{agreement:.2f}", subjects])
     about = {"raters": len({row["rater"] for row in rows}), "methods": [ours, *found]}
     head = ["% of ratings, against", "win", "tie", "loss", "ratings", "Fleiss’ κ", "over pairs and criteria"]
-    return [canvas.place(bars.draw_ratings(found, ours), "human", "human", **about), table(head, cells)]
+    return [Drawing(bars.draw_ratings(found, ours), "human", "human", about), table(head, cells)]
 
 
-def teacher_deciles(canvas: Canvas, results: Results, tables: Analyses) -> list[Markup]:
+def teacher_deciles(results: Results, tables: Analyses) -> list[Piece]:
     """The teacher against the student by decile of the teacher's entropy, a figure for each run with results."""
     runs = {row.id.replace("/", "-"): name for name, rows in results.rows.items() for row in rows}
-    placed = []
-    for run, found in tables.items():
-        if run in runs:
-            tau = knob_of(results, runs[run], "tau")
-            figure = curves.draw_deciles(found, tau)
-            placed.append(canvas.place(figure, f"deciles_{run}", "deciles", run=run, tau=f"{tau:.3g}"))
-    return placed
+    taus = {run: knob_of(results, runs[run], "tau") for run in tables if run in runs}
+    return [
+        Drawing(curves.draw_deciles(tables[run], tau), f"deciles_{run}", "deciles", {"run": run, "tau": f"{tau:.3g}"})
+        for run, tau in taus.items()
+    ]
 
 
-def teacher_and_student(canvas: Canvas, results: Results, run: str) -> list[Markup]:
+def teacher_and_student(results: Results, run: str) -> list[Piece]:
     """Validation loss of a run's students and teachers by round; nothing where no teacher was sent."""
     student = [one for one in results.histories.get(run, ()) if one.sent_validation_loss is not None]
     sent = [replace(one, validation_loss=one.sent_validation_loss) for one in student]
@@ -147,12 +141,10 @@ def teacher_and_student(canvas: Canvas, results: Results, run: str) -> list[Mark
     clients = list(dict.fromkeys(one.client for one in sent))
     both = {name: Look(name, colour(index)) for index, name in enumerate(("student", "teacher"), 1)}
     figure = curves.draw_validation({"student": student, "teacher": sent}, clients, both)
-    return [canvas.place(figure, f"teacher_{run}", "teacher_by_round", run=run)]
+    return [Drawing(figure, f"teacher_{run}", "teacher_by_round", {"run": run})]
 
 
-def knob_sweep(
-    canvas: Canvas, results: Results, runs: Sequence[str], knob: str, name: str, usual: str, metric: Metric
-) -> list[Markup]:
+def knob_sweep(results: Results, runs: Sequence[str], knob: str, name: str, usual: str, metric: Metric) -> list[Piece]:
     """Losses and a score against a knob of AdaFedSelectKD, over the runs that set it.
 
     `usual`: the run with the value that all other experiments use. `metric`: the score of predictions.
@@ -172,13 +164,9 @@ def knob_sweep(
     }
     chosen = knob_of(results, usual, knob) if usual in results.rows else math.nan
     best = known[min(losses, key=losses.__getitem__)]
-    about = {
-        "knob": name,
-        "best": f"{best:.3g}",
-        "marked": not math.isnan(chosen),
-        "runs": [r for r in runs if r in known],
-    }
-    return [canvas.place(intervals.draw_sweep(panels, name, chosen), f"sweep_{knob}", "sweep", **about)]
+    about = {"knob": name, "best": f"{best:.3g}", "marked": not math.isnan(chosen)}
+    about["runs"] = [run for run in runs if run in known]
+    return [Drawing(intervals.draw_sweep(panels, name, chosen), f"sweep_{knob}", "sweep", about)]
 
 
 def tuned(results: Results, trials: Rows, runs: Sequence[str]) -> list[Markup]:
@@ -196,9 +184,7 @@ def tuned(results: Results, trials: Rows, runs: Sequence[str]) -> list[Markup]:
     return [piece("chosen", trials="; ".join(texts))] if texts else []
 
 
-def bytes_sent(
-    canvas: Canvas, results: Results, runs: Sequence[str], looks: Mapping[str, Look], full_model: int
-) -> list[Markup]:
+def bytes_sent(results: Results, runs: Sequence[str], looks: Mapping[str, Look], full_model: int) -> list[Piece]:
     """Validation loss against bytes, and the bytes that reach the best loss of the first run, AdaFedAvg."""
     shown = {run: results.histories[run] for run in runs if run in results.histories and run in results.metrics}
     if runs[0] not in shown:
@@ -224,7 +210,7 @@ def bytes_sent(
         for run, history in shown.items()
         if any(one.bytes_up for one in history)
     ]
-    return [canvas.place(figure, "communication", "communication", runs=list(shown)), table(head, rows)]
+    return [Drawing(figure, "communication", "communication", {"runs": list(shown)}), table(head, rows)]
 
 
 def _reached(path: curves.Points, goal: float) -> str:

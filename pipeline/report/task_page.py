@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
-from pathlib import Path
 from statistics import fmean
 
 from markupsafe import Markup
-from matplotlib.figure import Figure
 
 from pipeline.evaluation.comparisons import Effect
 from pipeline.evaluation.pooled import divergences, roughness
@@ -18,7 +16,7 @@ from pipeline.report.effects import effect_records, effects_table
 from pipeline.report.figures.curves import Points, draw_curves
 from pipeline.report.figures.intervals import draw_forest
 from pipeline.report.figures.matrices import draw_distances
-from pipeline.report.page import Canvas, Rows, page
+from pipeline.report.page import Drawing, Rows, page
 from pipeline.report.task_tables import Outcome, metrics_of
 from pipeline.tasks.task import Metric
 from pipeline.workspace.record import Json
@@ -143,16 +141,8 @@ class TaskPage:
         known = [*(first.metrics if first else ()), *metrics_of(self.order)]
         return next(metric for metric in known if metric.name == effect.metric)
 
-    def draw(self, folder: Path) -> dict[str, Markup]:
-        """Save every figure; name -> the HTML that embeds it."""
-        canvas = Canvas(folder)
-        found = {name: canvas.place(figure, name, name) for name, figure in self._figures().items()}
-        if any(effect.interval for effect in self.effects):
-            forest = draw_forest(self.effects, {one.metric: self._metric_of(one) for one in self.effects})
-            found["forest"] = canvas.place(forest, "forest", "forest", rings="seeds")
-        return found
-
-    def _figures(self) -> dict[str, Figure]:
+    def draw(self) -> list[Drawing]:
+        """Every figure."""
         cuts: dict[str, list[Outcome]] = {}
         for run in self.runs("cuts"):
             cuts.setdefault(run.row.method.removeprefix("Ada"), []).append(run)
@@ -165,29 +155,34 @@ class TaskPage:
         }
         curves = {name: {title: _curves(runs) for title, runs in own.items()} for name, own in groups.items()}
         panels = {name: {title: one for title, one in own.items() if one} for name, own in curves.items()}
-        figures = {name: draw_curves(own, LOSS) for name, own in panels.items() if own}
+        found = [Drawing(draw_curves(own, LOSS), name, name) for name, own in panels.items() if own]
         if sizes:
             scores = [rows.score_of(run, self.order.sign_flips)[run.metric.name] for run in sizes]
             points = {run.row.name: [(run.sent / 1e6, score)] for run, score in zip(sizes, scores, strict=True)}
-            figures["size_figure"] = draw_curves({"": points}, sizes[0].metric.title, "MB sent")
+            sent = draw_curves({"": points}, sizes[0].metric.title, "MB sent")
+            found.append(Drawing(sent, "size_figure", "size_figure"))
         alphas = {s: getattr(self.order.settings[s], "alpha", None) for s in self.drawn if s.startswith(WHOLE)}
         known = sorted((alpha, setting) for setting, alpha in alphas.items() if alpha is not None)
         if known:
             counts = {setting: next(iter(self.drawn[setting].values()))["clients"] for _, setting in known}
-            figures["distances"] = draw_distances({setting: divergences(own) for setting, own in counts.items()})
-        return figures
+            distances = draw_distances({setting: divergences(own) for setting, own in counts.items()})
+            found.append(Drawing(distances, "distances", "distances"))
+        if any(effect.interval for effect in self.effects):
+            forest = draw_forest(self.effects, {one.metric: self._metric_of(one) for one in self.effects})
+            found.append(Drawing(forest, "forest", "forest", {"rings": "seeds"}))
+        return found
 
     def _called_after(self, setting: str) -> list[Outcome]:
         """The runs with results of a setting's table of methods."""
         own = (run for run in self.outcomes.values() if run.row.setting == setting)
         return [run for run in own if run.row.name.startswith(f"{setting}-")]
 
-    def render(self, figures: Mapping[str, Markup], tables: Tables, warnings: Markup) -> str:
-        """The page as HTML, from the results of `draw` and `tables`."""
+    def render(self, tables: Tables, warnings: Markup) -> str:
+        """The page as HTML, from the results of `tables`; its figures are saved."""
         seeds = {seed: f"seed {seed}" for one in self.outcomes.values() for seed in sorted(one.results)}
         return page(
             "task_page.html.j2",
-            figures,
+            self.draw(),
             warnings=warnings,
             order=self.order,
             ours=self.order.paper is None,

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from functools import partial
 from typing import NamedTuple
 
 import torch
+from transformers import AutoTokenizer
+from transformers import PreTrainedTokenizerBase as Tokenizer
 
 from pipeline.corpora.conversation import Conversation
 from pipeline.corpora.example import Split
@@ -19,8 +22,7 @@ from pipeline.federated.masks import unpack_masks
 from pipeline.federated.objectives.cross_entropy import entropy
 from pipeline.federated.objectives.distillation import DISTILLED
 from pipeline.model.adapter import read_adapter
-from pipeline.model.backbone import Backbone
-from pipeline.model.encoder import Encoder
+from pipeline.model.backbone import pieces_of
 from pipeline.model.entry import Entry
 from pipeline.model.store import PrefixStore
 from pipeline.plan.orders import RunRow
@@ -106,12 +108,10 @@ def words_of_run(rows: Sequence[RunRow], examples: Json, samples: int) -> WordTa
     """
     if not rows or rows[0].learner is None:
         return WordTables([], [])
-    backbone = model_of(rows[0].learner.reader.model_copy(update={"device": "cpu"}))
-    assert not isinstance(backbone, Encoder)
-    loader, run = PrefixStore(layout.store(), torch.device("cpu")), rows[0].name
+    run, tokenizer = rows[0].name, AutoTokenizer.from_pretrained(layout.backbone(rows[0].learner.view.backbone))
     by_seed: dict[str, dict[str, list[Tally]]] = {}
     for row in rows:
-        for client, meetings in _at_seed(backbone, loader, row, examples).items():
+        for client, meetings in _at_seed(tokenizer, row, examples).items():
             for meeting, own in meetings.items():
                 by_seed.setdefault(client, {}).setdefault(meeting, []).append(merge(own))
     tallies = {client: {name: merge(own) for name, own in meetings.items()} for client, meetings in by_seed.items()}
@@ -125,16 +125,20 @@ def words_of_run(rows: Sequence[RunRow], examples: Json, samples: int) -> WordTa
     return WordTables(parts, shares)
 
 
-def _at_seed(backbone: Backbone, loader: PrefixStore, row: RunRow, examples: Json) -> dict[str, dict[str, list[Tally]]]:
+def _at_seed(tokenizer: Tokenizer, row: RunRow, examples: Json) -> dict[str, dict[str, list[Tally]]]:
     """Client -> meeting -> the words of its training examples, over the rounds up to the client's best one.
 
     In a round without a mask nothing was distilled.
     """
     assert row.training is not None, "a run that distils is trained"
     history = [Round.of_row(one, row.seed) for one in read_table(layout.history(row.id))]
-    masks, found = read_adapter(layout.masks(row.id)), dict[str, dict[str, list[Tally]]]()
+    masks, found, store = (
+        read_adapter(layout.masks(row.id)),
+        dict[str, dict[str, list[Tally]]](),
+        PrefixStore(layout.store()),
+    )
     for client, entries in _entries(row, "train").items():
-        tokens = [loader.training([entry.key])[0]["targets"].tolist() for entry in entries]
+        tokens = [store.training([entry.key])[0]["targets"].tolist() for entry in entries]
         best = best_rounds(history, client)[0]
         rounds = [one.round for one in history if one.client == client and one.round <= best and one.steps]
         count = sum(map(len, tokens))
@@ -142,6 +146,6 @@ def _at_seed(backbone: Backbone, loader: PrefixStore, row: RunRow, examples: Jso
         nothing = torch.zeros(row.training.local_epochs, count, dtype=torch.bool)
         passes = torch.cat([nothing[:0], *(distilled.get(number, nothing) for number in rounds)])
         by_meeting = found.setdefault(client, {})
-        for entry, tally in zip(entries, example_tallies(passes, tokens, backbone.pieces), strict=True):
+        for entry, tally in zip(entries, example_tallies(passes, tokens, partial(pieces_of, tokenizer)), strict=True):
             by_meeting.setdefault(examples[entry.id].group, []).append(tally)
     return found

@@ -80,7 +80,7 @@ def text_hash(text: str) -> str:
 
 
 def result_of(row: RunRow, scores: Json) -> Result:
-    """A run's result at one seed, from its scores, its rounds and its plan."""
+    """A run's result at one seed, but for its fingerprint, from its scores, its rounds and its plan."""
     manifest, learner = read_manifest(row.setting, row.seed), row.learner
     adapters = sorted(layout.adapters(row.id).glob("*.safetensors"))
     events = read_table(layout.events(row.id)) if layout.events(row.id).is_file() else []
@@ -92,7 +92,6 @@ def result_of(row: RunRow, scores: Json) -> Result:
         unlearned = len(trained) - len(index.learned(trained))
         weights = (layout.backbone(learner.view.backbone) / layout.WEIGHTS).stat().st_size
     return {
-        "fingerprint": row.fingerprint,
         "commit": current_commit(),
         "machine": _machine(),
         "precision": learner and learner.precision,

@@ -1,4 +1,4 @@
-"""Reads the scores and histories of planned runs and computes figures with intervals."""
+"""Reads the scores and histories of planned runs, computes figures with intervals, and writes them as metrics."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from pipeline.federated.history import Round, ended_by_cap
 from pipeline.federated.objectives.threshold import Threshold
 from pipeline.plan.orders import RunRow
 from pipeline.runs.result_files import Result
+from pipeline.workspace import layout
+from pipeline.workspace.files import write_json
 from pipeline.workspace.progress import progress
 from pipeline.workspace.record import Json
 
@@ -19,17 +21,19 @@ Metrics = dict[str, dict[str, Figures]]
 """run -> client -> figures."""
 Files = Mapping[str, Result]
 """Run id -> its result."""
+POOLED = "test"
+"""All test examples, without regard to clients."""
 
 
 @dataclass(frozen=True)
 class Results:
-    """Results by run: its rows (one a seed), its examples' scores, its figures over seeds and by seed, its history."""
+    """Results by run: its rows (one a seed), its examples' scores, its figures, its history; and those of each seed."""
 
     rows: dict[str, list[RunRow]]
     scored: dict[str, list[Scored]]
     scored_by_seed: dict[int, dict[str, list[Scored]]]
     metrics: Metrics
-    by_seed: dict[int, Metrics]
+    by_seed: dict[int, Results]
     histories: dict[str, list[Round]]
 
     def capped(self, run: str) -> bool:
@@ -38,14 +42,8 @@ class Results:
         return row.training is not None and ended_by_cap(self.histories[run], row.patience)
 
 
-def results_of(
-    rows: Sequence[RunRow], files: Files, samples: int, label: str, by_seed: Mapping[int, Metrics] | None = None
-) -> Results:
-    """Compute figures from results that were read.
-
-    Args:
-        by_seed: the figures of each seed alone, where they are known.
-    """
+def results_of(rows: Sequence[RunRow], files: Files, samples: int, label: str) -> Results:
+    """Compute figures from results that were read, over all seeds and of each."""
     found = scores_of(rows, files)
     metrics: Metrics = {}
     with progress(f"{label}: intervals", len(found.rows)) as advance:
@@ -53,14 +51,12 @@ def results_of(
             scores, figures = [files[row.id]["scores"] for row in own], figures_of(found.scored[name], samples)
             metrics[name] = {c: replace(one, other_losses=_other_losses(c, scores)) for c, one in figures.items()}
             advance(1)
-
-    def alone(seed: int) -> Metrics:
+    found, by_seed = replace(found, metrics=metrics), {}
+    for seed in found.scored_by_seed:
         own = [row for row in rows if row.seed == seed]
-        return results_of(own, files, samples, f"{label}: seed {seed}").metrics
-
-    seeds = list(found.scored_by_seed)
-    known = by_seed or {seed: metrics if len(seeds) == 1 else alone(seed) for seed in seeds}
-    return replace(found, metrics=metrics, by_seed=dict(known))
+        one_of_many = len(found.scored_by_seed) > 1
+        by_seed[seed] = results_of(own, files, samples, f"{label}: seed {seed}") if one_of_many else found
+    return replace(found, by_seed=by_seed)
 
 
 def scores_of(rows: Sequence[RunRow], files: Files) -> Results:
@@ -124,3 +120,34 @@ def knob_of(results: Results, run: str, knob: str) -> float:
     if isinstance(value, str) and Threshold.parse(value).quantile is not None:
         return fmean(one.figures[knob] for one in results.histories[run] if knob in one.figures)
     return float(value)
+
+
+def write_metrics(results: Results, shown: Sequence[str]) -> None:
+    """Write run -> client -> figures, over all seeds and of each; and the means of the metrics `shown`, for people."""
+    means = {run: own[MEAN].metrics for run, own in results.metrics.items()}
+    small = {run: {name: round(own[name].value, 3) for name in shown if name in own} for run, own in means.items()}
+    _write(small, _plain(results.metrics), {seed: _plain(own.metrics) for seed, own in results.by_seed.items()})
+
+
+def write_pooled_metrics(scores: Mapping[str, Mapping[int, Mapping[str, float]]]) -> None:
+    """Write the metrics of runs over all test examples: run -> seed -> metric -> its value."""
+    means, by_seed = {}, dict[int, Json]()
+    for run, own in scores.items():
+        means[run] = {name: round(fmean(one[name] for one in own.values()), 4) for name in next(iter(own.values()))}
+        for seed, values in own.items():
+            by_seed.setdefault(seed, {})[run] = {POOLED: values}
+    _write(means, {run: {POOLED: own} for run, own in means.items()}, by_seed)
+
+
+def _plain(metrics: Metrics) -> Json:
+    return {
+        run: {client: figures.to_json() | {"examples": figures.examples} for client, figures in own.items()}
+        for run, own in metrics.items()
+    }
+
+
+def _write(small: Json, every: Json, by_seed: Mapping[int, Json]) -> None:
+    write_json(layout.METRICS, small)
+    write_json(layout.all_metrics(), every)
+    for seed, own in by_seed.items():
+        write_json(layout.seed_metrics(seed), own)

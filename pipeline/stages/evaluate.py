@@ -13,15 +13,15 @@ from pipeline.workspace.files import read_json, read_jsonl
 from pipeline.workspace.record import Json
 
 
-def run(name: str) -> None:
-    """Score a run and write its result."""
+def run(name: str, at: Sequence[int] = ()) -> None:
+    """Score a run at each of its seeds, or at some, and write its result."""
     order = read_order(layout.order("evaluate", name), EvaluateOrder)
     if order.says_left_out(f"evaluate {name}"):
         write_result(layout.result(name), {"left_out": order.left_out, "seeds": {}})
         return
     examples = examples_of(order.data, load_task(order.task).kind)
     seeds = {}
-    for seed in order.seeds:
+    for seed in at or order.seeds:
         run_id = layout.run_id(name, seed)
         models = read_json(layout.models_behind(run_id))
         scored = _scored(order, read_jsonl(layout.predictions(run_id)), examples)
@@ -30,7 +30,7 @@ def run(name: str) -> None:
         scores: Json = {"clients": models["clients"], "examples": rows}
         if models["best"]:
             scores["best"] = _scored(order, models["best"], examples)
-        seeds[str(seed)] = result_of(planned_run(run_id), scores)
+        seeds[str(seed)] = {"fingerprint": order.fingerprints[seed]} | result_of(planned_run(run_id), scores)
     write_result(layout.result(name), {"seeds": seeds})
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from pipeline.corpora.conversation import Conversation
 from pipeline.corpora.example import examples_of
@@ -14,32 +14,37 @@ from pipeline.workspace.files import empty_folder, write_json, write_jsonl
 from pipeline.workspace.record import Json
 
 
-def run(name: str) -> None:
-    """Write a run's predictions at each of its seeds: its models', turns of the source, or losses alone."""
+def run(name: str, seeds: Sequence[int] = ()) -> None:
+    """Write a run's predictions at each of its seeds, or at some: its models', turns of the source, or losses alone."""
     order = read_order(layout.order("predict", name), PredictOrder)
+    seeds = seeds or order.seeds
     if order.says_left_out(f"predict {name}", layout.PREDICTIONS / name):
         return
     empty_folder(layout.PREDICTIONS / name)
     examples = examples_of(order.data, load_task(order.task).kind)
     answers = _answers if order.turns is None else _turns
-    for run_id, rows, models in answers(name, order, examples):
+    for run_id, rows, models in answers(name, order, seeds, examples):
         write_jsonl(layout.predictions(run_id), rows)
         write_json(layout.models_behind(run_id), models)
 
 
-def _turns(name: str, order: PredictOrder, examples: Json) -> Iterator[tuple[str, list[Json], Json]]:
+def _turns(
+    name: str, order: PredictOrder, seeds: Sequence[int], examples: Json
+) -> Iterator[tuple[str, list[Json], Json]]:
     """Run id, rows of predictions, and what is behind them."""
     from pipeline.runs.turns import WRITERS
 
     assert order.turns is not None
     write = WRITERS[order.turns]
-    for seed in order.seeds:
+    for seed in seeds:
         tests = [(c, i) for c, own in read_manifest(order.setting, seed).items() for i in own["test"]]
         rows = [_about(i, c, examples[i]) | {"prediction": write(examples[i]), "ended": True} for c, i in tests]
         yield layout.run_id(name, seed), rows, {"clients": {}, "best": [], "lens": []}
 
 
-def _answers(name: str, order: PredictOrder, examples: Json) -> Iterator[tuple[str, list[Json], Json]]:
+def _answers(
+    name: str, order: PredictOrder, seeds: Sequence[int], examples: Json
+) -> Iterator[tuple[str, list[Json], Json]]:
     """As `_turns`, of the run's models."""
     from pipeline.runs.jobs import BEST, EVALUATED, jobs_of
     from pipeline.runs.learners import model_of
@@ -47,7 +52,7 @@ def _answers(name: str, order: PredictOrder, examples: Json) -> Iterator[tuple[s
 
     assert order.learner is not None
     predictor = Predictor(order.learner, model_of(order.learner), examples)
-    by_seed = {seed: jobs_of(layout.run_id(name, seed)) for seed in order.seeds}
+    by_seed = {seed: jobs_of(layout.run_id(name, seed)) for seed in seeds}
     predictor.texts([job for jobs in by_seed.values() for job in jobs])
     for jobs in by_seed.values():
         made = {job.which: predictor.predict(job) for job in jobs}

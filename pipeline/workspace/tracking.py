@@ -46,9 +46,12 @@ class Store:
 
         set_tracking_uri(layout.mlflow_uri())
         self._client = MlflowClient(layout.mlflow_uri())
-        known, where = self._client.get_experiment_by_name(EXPERIMENT), layout.mlflow_artifacts().as_uri()
-        create = self._client.create_experiment
-        self._experiment = known.experiment_id if known else create(EXPERIMENT, where, tags={KIND_TAG: KIND})
+        known = self._client.get_experiment_by_name(EXPERIMENT)
+        if known:
+            self._experiment = known.experiment_id
+        else:
+            where = layout.mlflow_artifacts().as_uri()
+            self._experiment = self._client.create_experiment(EXPERIMENT, where, tags={KIND_TAG: KIND})
 
     def run(self, identity: str, name: str, tags: Callable[[], dict[str, str]]) -> tuple[str, bool]:
         """The MLflow run of an identity, made with `tags` if it is not there: (its id, whether it is complete)."""
@@ -65,7 +68,10 @@ class Store:
 
     def set_status(self, run: str, status: str) -> None:
         """`RUNNING`, or how it ended."""
-        (self._client.update_run if status == "RUNNING" else self._client.set_terminated)(run, status)
+        if status == "RUNNING":
+            self._client.update_run(run, status)
+        else:
+            self._client.set_terminated(run, status)
 
     def params(self, run: str, values: Json) -> None:
         from mlflow.entities import Param
@@ -76,8 +82,8 @@ class Store:
         from mlflow.entities import Metric
 
         # A round's place on the time axis is its number: the projection gives the same store every time.
-        finite = {key: float(v) for key, v in values.items() if not math.isnan(float(v))}
-        self._client.log_batch(run, metrics=[Metric(key, v, step, step) for key, v in finite.items()])
+        known = {key: float(value) for key, value in values.items() if not math.isnan(float(value))}
+        self._client.log_batch(run, metrics=[Metric(key, value, step, step) for key, value in known.items()])
 
     def events(self, run: str, rows: Iterable[Mapping[str, str]]) -> None:
         """How often something went wrong in each round, by kind: rows of events.csv."""

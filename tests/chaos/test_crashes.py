@@ -115,9 +115,7 @@ def test_a_writer_that_does_not_flush_is_caught(
 
 
 @pytest.mark.parametrize("stage", KILLS)
-def test_dvc_repro_killed_at_a_random_moment_ends_with_the_same_bytes(
-    snapshots: Snapshots, stage: str, tmp_path: Path
-) -> None:
+def test_dvc_repro_killed_at_random_ends_with_the_same_bytes(snapshots: Snapshots, stage: str, tmp_path: Path) -> None:
     draw = random.Random(f"{SEED} {stage}")
     for number in range(REPROS):
         which, share = draw.choice(("all of it", "DVC alone", "the stage alone")), draw.uniform(0.2, 0.95)

@@ -116,6 +116,5 @@ def test_a_stage_goes_on_while_mlflows_database_is_locked(
     assert "Traceback" not in printed
     workspace.pipeline("report")
     assert not differences(results(workspace.folder), snapshots.results["report"])
-    with closing(sqlite3.connect(workspace.folder / "mlflow.db")) as store:
-        names = {name for (name,) in store.execute("select name from runs")}
+    names = {name for (name,) in workspace.logged("select name from runs")}
     assert names >= {"fedselectkd-1", "fedavg-1", "zeroshot-1", "report"}

@@ -54,9 +54,7 @@ def sizes_of(manifest: Manifest) -> dict[str, list[int]]:
 
 
 @given(IDS, st.floats(0.01, 1), st.integers(0, 40))
-def test_a_fraction_is_a_rounded_subset_in_order_and_holds_every_smaller_one(
-    ids: list[str], fraction: float, count: int
-) -> None:
+def test_a_fraction_is_in_order_and_holds_every_smaller_one(ids: list[str], fraction: float, count: int) -> None:
     taken = take_fraction(ids, fraction)
     assert len(taken) == (max(1, round(fraction * len(ids))) if ids else 0)
     assert taken == [i for i in ids if i in taken]
@@ -65,9 +63,7 @@ def test_a_fraction_is_a_rounded_subset_in_order_and_holds_every_smaller_one(
 
 
 @given(SIZES, SIZES, st.floats(0.05, 1), st.one_of(st.none(), st.integers(1, 10)))
-def test_domains_scale_training_cap_validation_and_use_all_of_test(
-    a: Sizes, b: Sizes, fraction: float, cap: int | None
-) -> None:
+def test_domains_scale_training_and_cap_validation_alone(a: Sizes, b: Sizes, fraction: float, cap: int | None) -> None:
     examples = corpus(A=a, B=b)
     manifest = domains_of("A", "B", train_fraction=fraction, validation_examples=cap).draw(examples, 1, {})
     check(manifest, examples, "test")
@@ -85,9 +81,7 @@ def test_domains_scale_training_cap_validation_and_use_all_of_test(
         (None, Share(train_fraction=0.25), {"B": 4.0}),
     ],
 )
-def test_a_sampled_client_has_the_weight_of_its_true_size(
-    fraction: float | None, only: Share, weights: dict[str, float]
-) -> None:
+def test_a_sampled_client_weighs_its_true_size(fraction: float | None, only: Share, weights: dict[str, float]) -> None:
     assert domains_of("A", "B", train_fraction=fraction, only={"B": only}).weights == weights
 
 
@@ -157,9 +151,7 @@ def drawn(setting: Setting, examples: dict[str, Conversation], sample: Sequence[
     return draw("s", order, examples, 1, sample).manifest
 
 
-def test_what_the_sample_has_is_used_and_a_small_client_trains_both_with_a_warning(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_a_sample_is_used_and_a_small_client_trains_with_a_warning(capsys: pytest.CaptureFixture[str]) -> None:
     """Three training examples where twenty are wanted."""
     assert sizes_of(drawn(balanced_of(["A"], 20, 1, 1), corpus(A=(3, 1, 1)), ["qmsum"])) == {"A": [3, 1, 1]}
     assert "s: the sample has fewer examples than params.yaml needs: train=3 val=1 test=1" in capsys.readouterr().err

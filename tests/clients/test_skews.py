@@ -24,6 +24,7 @@ OWNERS = {"ann": (6, 1, 1), "bob": (4, 1, 1), "cyd": (9, 0, 1)}
 
 
 def texts(**owners: tuple[int, int, int]) -> dict[str, Labelled]:
+    """So many training, validation and test texts of each owner, or of `OWNERS`; labels a and b in turns."""
     found = {}
     for owner, counts in (owners or OWNERS).items():
         for split, count in zip(SPLITS, counts, strict=True):

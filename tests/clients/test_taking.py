@@ -3,25 +3,16 @@
 from __future__ import annotations
 
 import pytest
+from test_skews import texts
 
 from pipeline.clients.taking import Take, Takes, taken
-from pipeline.corpora.labelled import Labelled
 from pipeline.errors import QuorumError
 
-
-def texts() -> dict[str, Labelled]:
-    """Three owners with 6, 4 and 2 training texts and two of each other split; labels a and b in turns."""
-    found = {}
-    for owner, train in (("x", 6), ("y", 4), ("z", 2)):
-        for split, count in (("train", train), ("val", 2), ("test", 2)):
-            for number in range(count):
-                identity = f"{owner}/{split}/{number}"
-                found[identity] = Labelled(identity, split, owner, "g", "t", "ab"[number % 2])  # type: ignore[arg-type]
-    return found
+TEXTS = texts(x=(6, 2, 2), y=(4, 2, 2), z=(2, 2, 2))
 
 
 def of(takes: Takes, seed: int = 1) -> list[str]:
-    return list(taken(texts(), takes, seed))
+    return list(taken(TEXTS, takes, seed))
 
 
 def count(ids: list[str], part: str) -> int:
@@ -29,8 +20,8 @@ def count(ids: list[str], part: str) -> int:
 
 
 def test_by_default_all_texts_are_used_and_none_of_a_split_that_is_not_taken() -> None:
-    assert of(Takes()) == list(texts())
-    assert of(Takes(test=None)) == [i for i in texts() if "test" not in i]
+    assert of(Takes()) == list(TEXTS)
+    assert of(Takes(test=None)) == [i for i in TEXTS if "test" not in i]
 
 
 def test_training_texts_are_drawn_anew_for_each_seed_and_the_others_are_not() -> None:
@@ -42,13 +33,13 @@ def test_training_texts_are_drawn_anew_for_each_seed_and_the_others_are_not() ->
 
 
 def test_as_many_of_each_label_or_of_each_of_the_largest_owners() -> None:
-    chosen = taken(texts(), Takes(train=Take(each=2)), 1).values()
+    chosen = taken(TEXTS, Takes(train=Take(each=2)), 1).values()
     assert [sum(t.split == "train" and t.label == label for t in chosen) for label in "ab"] == [2, 2]
     ids = of(Takes(train=Take(each=3, by="owner", largest=2)))
     assert [count(ids, f"{owner}/train") for owner in "xyz"] == [3, 3, 0]
 
 
 def test_a_split_with_nothing_left_is_one_line() -> None:
-    train = {i: t for i, t in texts().items() if t.split != "val"}
+    train = {i: t for i, t in TEXTS.items() if t.split != "val"}
     with pytest.raises(QuorumError, match="val: no text is left of 0"):
         taken(train, Takes(), 1)

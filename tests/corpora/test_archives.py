@@ -72,9 +72,7 @@ def test_tarballs_of_several_commits_give_what_the_mirror_does(
         ({"data/one.txt": b"2"}, "checksum .*… instead"),
     ],
 )
-def test_an_archive_that_cannot_be_used_is_named(
-    content: Any, message: str, published: Archived, tmp_path: Path
-) -> None:
+def test_an_archive_that_is_no_use_is_named(content: Any, message: str, published: Archived, tmp_path: Path) -> None:
     path = tmp_path / "mirror" / published.mirrored
     path.unlink()
     if isinstance(content, bytes):

@@ -163,9 +163,7 @@ def test_the_best_source_that_answers_is_taken_and_a_better_one_than_was_used_is
     assert not sources.is_outdated("qmsum", "auto")
 
 
-def test_changed_files_of_a_corpus_without_a_pinned_commit_are_seen(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_changed_files_without_a_pinned_commit_are_seen(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("QUORUM_MIRROR", str(tmp_path / "mirror"))
     minutes = tmp_path / "mirror" / "elitr" / "test" / "minutes.txt"

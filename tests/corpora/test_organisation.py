@@ -18,8 +18,6 @@ from pipeline.errors import QuorumError
 from pipeline.workspace.words import WHOLE
 
 TALK = "Ann Lee: Bob, how much is left?\nBob Ray: Ann, not much.\nAnn Lee: So we stop.\n"
-
-
 HEADER = "file,query,summary,turns\n"
 LONG = "a ward round of the internal medicine department"
 
@@ -63,6 +61,13 @@ def test_a_wrong_summary_or_folder_is_named(files: dict[str, str], message: str,
         meetings_of(tmp_path)
     with pytest.raises(QuorumError, match="is not a folder"):
         check(tmp_path / "gone")
+
+
+def test_a_meeting_beside_the_folders_of_splits_is_named(tmp_path: Path) -> None:
+    lay(tmp_path / "train", may__txt=TALK)
+    lay(tmp_path, june__txt=TALK)
+    with pytest.raises(QuorumError, match=r"june.txt: is beside train/; move it into a split's folder"):
+        meetings_of(tmp_path)
 
 
 def test_a_fault_of_any_file_is_a_row_and_hides_no_other(tmp_path: Path) -> None:
@@ -114,11 +119,8 @@ def test_own_meetings_are_split_always_the_same_way_and_written_in_qmsums_schema
 
 def test_names_become_roles_in_what_is_said_and_in_summaries(tmp_path: Path) -> None:
     """A name within a word stays."""
-    lay(
-        tmp_path,
-        may__txt="Ann Lee: The Annex is Bob's.\nBob: Yes, Ann.\n",
-        may__summary__txt="Bob agrees with Ann Lee.",
-    )
+    words = "Ann Lee: The Annex is Bob's.\nBob: Yes, Ann.\n"
+    lay(tmp_path, may__txt=words, may__summary__txt="Bob agrees with Ann Lee.")
     meeting, _ = with_roles(*meetings_of(tmp_path).values())
     assert meeting.turns == (Turn("Speaker 1", "The Annex is Speaker 2's."), Turn("Speaker 2", "Yes, Speaker 1."))
     assert meeting.queries[0].answer == "Speaker 2 agrees with Speaker 1."

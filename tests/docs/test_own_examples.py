@@ -78,6 +78,12 @@ def test_the_objectives_gradient_is_that_of_its_loss() -> None:
     assert found.gradient.tolist()[0] == pytest.approx([-0.45, 0.45])
 
 
+def test_the_readmes_lines_of_python_run(capsys: pytest.CaptureFixture[str]) -> None:
+    code = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), flags=re.DOTALL)[0]
+    exec(compile(code, "README.md", "exec"), {})
+    assert capsys.readouterr().out.strip().split("\n")[-1] == code.strip().rpartition("# ")[2]
+
+
 def test_the_round_from_python_prints_what_it_says(capsys: pytest.CaptureFixture[str]) -> None:
     """(1 · 2 + 3 · 4) / 4 = 3.5."""
     code = re.findall(r"```python\n(.*?)```", PAGE, flags=re.DOTALL)[0]

@@ -17,21 +17,28 @@ from pipeline.runs import tracking
 from pipeline.runs.index import planned_key
 from pipeline.stages.train import unlogged
 
-
-def replaced(path: Path, content: bytes) -> None:
-    """Outputs are links into DVC's cache: a new file takes the link's place."""
-    path.unlink()
-    path.write_bytes(content)
+Break = Callable[[Path], None]
 
 
-def cut(path: Path) -> None:
-    replaced(path, path.read_bytes()[:100])
+def put(name: str, content: bytes | None) -> Break:
+    """Another content of a file, or no file. Outputs are links into DVC's cache: a new file takes the link's place."""
+
+    def change(folder: Path) -> None:
+        (folder / name).unlink()
+        if content is not None:
+            (folder / name).write_bytes(content)
+
+    return change
 
 
-def flipped(path: Path) -> None:
-    """One bit of the last weight."""
-    content = path.read_bytes()
-    replaced(path, content[:-1] + bytes([content[-1] ^ 1]))
+def damaged(name: str, *, cut: bool) -> Break:
+    """A file that ends after 100 bytes, or with one bit flipped in its last one."""
+
+    def change(folder: Path) -> None:
+        content = (folder / name).read_bytes()
+        put(name, content[:100] if cut else content[:-1] + bytes([content[-1] ^ 1]))(folder)
+
+    return change
 
 
 def unknown_parameter(folder: Path) -> None:
@@ -42,7 +49,7 @@ def unknown_parameter(folder: Path) -> None:
 def damaged_store(folder: Path) -> None:
     """And no model, so that training needs the store."""
     for path in folder.glob("work/store/*/*.safetensors"):
-        cut(path)
+        damaged(str(path.relative_to(folder)), cut=True)(folder)
     shutil.rmtree(folder / "models/fedavg")
 
 
@@ -54,58 +61,32 @@ def damaged_checkpoint(folder: Path) -> None:
     shutil.rmtree(folder / "models/fedavg")
 
 
+PLAN, MEETING = "data/plan/encode/domains.json", "data/raw/qmsum/Product/train/Spr001.json"
 EMPTY = b'{"meeting_transcripts": [], "specific_query_list": []}'
-CASES: dict[str, tuple[str, Callable[[Path], None], str]] = {
+EXAMPLES, PREDICTIONS = "data/prepared/qmsum/examples.jsonl", "reports/predictions/fedavg/1.jsonl"
+ADAPTER, CHANGED = "models/fedavg/1/adapters/Academic.safetensors", "models/news-fedavg/1/adapters/server.safetensors"
+OTHER_HASH = (
+    "damaged adapter (its sha256 is not the one in models/news-fedavg/1/sha256.json); run `dvc repro train@news-"
+)
+WEIGHTS = "models/backbones/tiny-llama"
+CASES: dict[str, tuple[str, Break, str]] = {
     "an unknown parameter": ("plan", unknown_parameter, ": tua: unknown key"),
-    "a missing plan": (
-        "encode domains",
-        lambda folder: (folder / "data/plan/encode/domains.json").unlink(),
-        "data/plan/encode/domains.json: is missing; run `dvc repro plan`",
-    ),
-    "a plan of another form": (
-        "encode news",
-        lambda folder: replaced(folder / "data/plan/encode/news.json", b'{"code": {}}'),
-        "data/plan/encode/news.json: not a EncodeOrder (",
-    ),
-    "malformed JSON": (
-        "prepare qmsum",
-        lambda folder: replaced(folder / "data/raw/qmsum/Product/train/Spr001.json", b'{"a": \n'),
-        "data/raw/qmsum/Product/train/Spr001.json: line 2: malformed JSON (",
-    ),
+    "a missing plan": ("encode domains", put(PLAN, None), f"{PLAN}: is missing; run `dvc repro plan`"),
+    "a plan of another form": ("encode domains", put(PLAN, b'{"code": {}}'), f"{PLAN}: not a EncodeOrder ("),
+    "malformed JSON": ("prepare qmsum", put(MEETING, b'{"a": \n'), f"{MEETING}: line 2: malformed JSON ("),
     "an empty transcript": (
         "prepare qmsum",
-        lambda folder: replaced(folder / "data/raw/qmsum/Product/train/Spr001.json", EMPTY),
-        "data/raw/qmsum/Product/train/Spr001.json: not a QMSum meeting: meeting_transcripts: List should have",
+        put(MEETING, EMPTY),
+        f"{MEETING}: not a QMSum meeting: meeting_transcripts: List should have",
     ),
-    "a line that is no example": (
-        "partition domains",
-        lambda folder: replaced(folder / "data/prepared/qmsum/examples.jsonl", b'{"id": 1}\n'),
-        "data/prepared/qmsum/examples.jsonl: line 1: no Conversation",
-    ),
-    "a damaged backbone": (
-        "encode domains",
-        lambda folder: replaced(folder / "models/backbones/tiny-llama/model.safetensors", b"x"),
-        "models/backbones/tiny-llama: damaged backbone (",
-    ),
+    "no example": ("partition domains", put(EXAMPLES, b'{"id": 1}\n'), f"{EXAMPLES}: line 1: no Conversation"),
+    "a backbone": ("encode domains", put(f"{WEIGHTS}/model.safetensors", b"x"), f"{WEIGHTS}: damaged backbone ("),
     "a damaged store": ("train fedavg", damaged_store, "run `dvc repro --force --single-item encode`"),
     "a damaged checkpoint": ("train fedavg", damaged_checkpoint, "damaged checkpoint ("),
-    "a damaged adapter": (
-        "predict fedavg",
-        lambda folder: cut(folder / "models/fedavg/1/adapters/Academic.safetensors"),
-        "models/fedavg/1/adapters/Academic.safetensors: damaged adapter",
-    ),
-    "a changed adapter": (
-        "predict news-fedavg",
-        lambda folder: flipped(folder / "models/news-fedavg/1/adapters/server.safetensors"),
-        "models/news-fedavg/1/adapters/server.safetensors: damaged adapter (its sha256 is not the one in "
-        "models/news-fedavg/1/sha256.json); run `dvc repro train@news-fedavg`",
-    ),
+    "a damaged adapter": ("predict fedavg", damaged(ADAPTER, cut=True), f"{ADAPTER}: damaged adapter"),
+    "a changed adapter": ("predict news-fedavg", damaged(CHANGED, cut=False), f"{CHANGED}: {OTHER_HASH}fedavg`"),
     "a run that is not planned": ("predict nope", lambda _: None, "data/plan/predict/nope.json: is missing"),
-    "missing predictions": (
-        "evaluate fedavg",
-        lambda folder: (folder / "reports/predictions/fedavg/1.jsonl").unlink(),
-        "reports/predictions/fedavg/1.jsonl: is missing; run `dvc repro",
-    ),
+    "missing predictions": ("evaluate fedavg", put(PREDICTIONS, None), f"{PREDICTIONS}: is missing; run `dvc repro"),
 }
 
 

@@ -6,9 +6,7 @@ A clone has committed files alone, or a remote, too.
 from __future__ import annotations
 
 import shutil
-import sqlite3
 import subprocess
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -46,8 +44,7 @@ def graph(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
 
 def rows(workspace: Workspace, query: str) -> list[tuple[Any, ...]]:
     """Rows from MLflow's database that begin with the name of a run at a seed: none of pages and parents."""
-    with closing(sqlite3.connect(workspace.folder / "mlflow.db")) as store:
-        return [row for row in store.execute(query) if row[0].rpartition("-")[0] in RUNS]
+    return [row for row in workspace.logged(query) if row[0].rpartition("-")[0] in RUNS]
 
 
 def logged(workspace: Workspace) -> dict[str, list[str]]:

@@ -8,7 +8,7 @@ import sqlite3
 import subprocess
 import sys
 import time
-from contextlib import closing, suppress
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -21,9 +21,7 @@ from pipeline.federated.blobs import Blobs
 RUN = "fedselectkd"
 
 
-def test_a_training_killed_by_sigkill_resumes_bit_for_bit(
-    workspace: Workspace, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_killed_training_resumes_bit_for_bit(workspace: Workspace, capsys: pytest.CaptureFixture[str]) -> None:
     """The real stage, killed with -9 after its first finished round, against one that was left alone."""
     workspace.params(rounds=4, train_fraction=1.0, runs={RUN: SMALL["runs"][RUN]}, sections={"main": [RUN]})
     workspace.make_until("encode")
@@ -36,7 +34,7 @@ def test_a_training_killed_by_sigkill_resumes_bit_for_bit(
     process.kill()
     assert process.wait() == -9
     assert 1 <= _rounds(checkpoints) < 4
-    tau, status, last = _logged(workspace.folder / "mlflow.db")
+    tau, status, last = _logged(workspace)
     assert (tau, status) == ("5.0", "FAILED")
     assert 1 <= last < 4, "the rounds before it was killed"
     capsys.readouterr()
@@ -59,13 +57,13 @@ def _rounds(checkpoints: Path) -> int:
     return 0
 
 
-def _logged(path: Path) -> tuple[str, str, int]:
+def _logged(workspace: Workspace) -> tuple[str, str, int]:
     """τ, status and last round of the training, once its logger, which outlives it, has logged how it ended."""
     query = "select value, status from params join runs using (run_uuid) where key = 'tau' and status = 'FAILED'"
     deadline = time.monotonic() + 60
     while True:
         time.sleep(0.1)
-        with closing(sqlite3.connect(path, timeout=30)) as store, suppress(sqlite3.OperationalError):  # not made yet
-            if found := store.execute(query).fetchall():
-                return *found[0], store.execute("select max(step) from metrics").fetchone()[0]
+        with suppress(sqlite3.OperationalError):  # not made yet
+            if found := workspace.logged(query):
+                return *found[0], workspace.logged("select max(step) from metrics")[0][0]
         assert time.monotonic() < deadline

@@ -57,9 +57,7 @@ def test_models_of_the_evaluated_round_and_the_other_are_written(copy: Workspace
     assert rows_of(copy, "news-head")
 
 
-def test_owners_that_write_are_evaluated_as_each_alone_would_be(
-    built: Workspace, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_owners_that_write_are_evaluated_as_each_alone_is(built: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
     """They are decoded together."""
     monkeypatch.chdir(built.folder)
     order = read_order(layout.order("predict", "owners-fedavg"), PredictOrder)

@@ -1,4 +1,4 @@
-"""Plans of labelled texts: which orders a change renews, what an order is caused by, and which runs no page shows."""
+"""Plans of labelled texts: which runs no page shows, and how its settings are shown."""
 
 from __future__ import annotations
 
@@ -11,8 +11,6 @@ from labelled import ALL, RUNS, SETTINGS
 from pipeline.clients.batches import LEAST_STEPS, batch_sizes
 from pipeline.evaluation.comparisons import read_comparisons
 from pipeline.pages.tasks import altered
-from pipeline.plan import resolve as resolving
-from pipeline.plan import training as training_plan
 from pipeline.plan.checks import unshown
 from pipeline.plan.orders import ReportOrder
 from pipeline.plan.reading import read_scales
@@ -27,44 +25,6 @@ def params(**changes: Any) -> Params:
 
 def page_of(found: Params) -> ReportOrder:
     return ReportOrder.model_validate(resolve(found)["report.json"])
-
-
-def test_lists_of_methods_and_tasks_are_no_cause_of_a_result_and_templates_are_one_of_the_page() -> None:
-    listed = {"pipeline.federated.algorithms", "pipeline.tasks", "pipeline.plan.schema", "pipeline.plan.run"}
-    orders = resolve(params())
-    for name, order in orders.items():
-        codes = [order.get("code", {}), (order.get("training") or {}).get("code", {})]
-        assert not any(listed & set(code) for code in codes), name
-    assert {"task_page.html.j2", "page.css"} <= set(orders["report.json"]["code"])
-
-
-@pytest.mark.parametrize(
-    ("edited", "encoded", "trained"),
-    [
-        ("pipeline.tasks.classify", True, True),
-        ("pipeline.model.encoder", True, True),
-        ("pipeline.tasks.heads", False, True),
-        ("pipeline.federated.loop", False, True),
-        ("pipeline.tasks.rouge", False, False),
-        ("pipeline.runs.predicting", False, False),
-    ],
-)
-def test_an_edit_renames_what_it_is_a_cause_of(
-    edited: str, encoded: bool, trained: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Entries are known by the code that reads texts, trainings also by what learns; neither by what scores."""
-    before, known = resolve(params()), resolving.code_of
-
-    def code_of(*modules: str, **more: Any) -> dict[str, str]:
-        found = known(*modules, **more)
-        return found | ({edited: "another"} if edited in found else {})
-
-    for module in (resolving, training_plan):
-        monkeypatch.setattr(module, "code_of", code_of)
-    after = resolve(params())
-    entries = [found["encode/news.json"]["encoding"]["news-fedavg"] for found in (before, after)]
-    codes = [found["train/news-fedavg.json"]["training"]["code"] for found in (before, after)]
-    assert (entries[0] != entries[1], codes[0] != codes[1]) == (encoded, trained)
 
 
 def test_what_would_show_a_run_is_what_it_lacks() -> None:

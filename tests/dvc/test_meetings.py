@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from itertools import combinations
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -172,7 +173,13 @@ def test_every_two_runs_of_a_section_are_compared(paper: Workspace) -> None:
     assert float(of_iid[0]["gain"]) == pytest.approx(theirs - ours, abs=2e-4)
 
 
-def test_figures_are_drawn_a_section_and_an_analysis(paper: Workspace) -> None:
-    drawn = {path.stem for path in (paper.folder / "reports/figures").glob("*.png")}
+def test_figures_are_drawn_a_section_and_an_analysis(paper: Workspace, tmp_path: Path) -> None:
+    """The analyses are sections of the paper's own page."""
+    own = paper.copied(tmp_path / "own")
+    own.params(paper="paper_results.csv")
+    own.stage("plan")
+    with stand_ins():
+        own.stage("report")
+    drawn = {path.stem for path in (own.folder / "reports/figures").glob("*.png")}
     assert {"iid", "mine", "crossed", "communication", "deciles_fedselectkd-1", "divergence_long-1"} <= drawn
     assert "uncached" not in drawn, "its only run is left out"

@@ -6,14 +6,11 @@ import json
 import os
 import shutil
 import signal
-import sqlite3
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import closing
 from dataclasses import asdict
-from typing import Any
 
 import pytest
 from conftest import Workspace
@@ -27,18 +24,13 @@ from pipeline.workspace.tables import read_table
 UNMADE = ("deep", "news-full")
 
 
-def rows(workspace: Workspace, query: str, *values: Any) -> list[tuple[Any, ...]]:
-    with closing(sqlite3.connect(workspace.folder / "mlflow.db")) as store:
-        return list(store.execute(query, values))
-
-
 def names(workspace: Workspace) -> list[str]:
-    return sorted(name for (name,) in rows(workspace, "select name from runs where lifecycle_stage = 'active'"))
+    return sorted(name for (name,) in workspace.logged("select name from runs where lifecycle_stage = 'active'"))
 
 
 def statuses(workspace: Workspace, run: str) -> list[str]:
     """Of all that MLflow has under a run's name, the oldest first."""
-    return [s for (s,) in rows(workspace, "select status from runs where name = ? order by start_time", run)]
+    return [s for (s,) in workspace.logged("select status from runs where name = ? order by start_time", run)]
 
 
 def seeds_of(run: str) -> list[int]:
@@ -54,13 +46,13 @@ def test_every_run_of_every_task_is_there_once_and_finished(built: Workspace) ->
     found = names(built)
     assert [name for name in found if name in made] == sorted(made)
     assert len(found) == len(made) + 2
-    assert {status for (status,) in rows(built, "select status from runs")} == {"FINISHED"}
+    assert {status for (status,) in built.logged("select status from runs")} == {"FINISHED"}
 
 
 def test_a_run_has_its_knobs_by_their_names_in_params_yaml(built: Workspace) -> None:
     knobs = "select key, value from params join runs using (run_uuid) where name = 'fedselectkd-1'"
     wanted = {"tau": "5.0", "lambda": "0.2", "method": "AdaFedSelectKD", "seed": "1", "backbone": "tiny-llama"}
-    assert wanted.items() <= dict(rows(built, knobs)).items()
+    assert wanted.items() <= dict(built.logged(knobs)).items()
 
 
 @pytest.mark.parametrize(
@@ -74,7 +66,7 @@ def test_a_run_has_its_knobs_by_their_names_in_params_yaml(built: Workspace) -> 
     ],
 )
 def test_a_run_has_metrics_a_round_and_scores_at_the_end(built: Workspace, run: str, client: str, score: str) -> None:
-    found = set(rows(built, "select key, step from metrics join runs using (run_uuid) where name = ?", run))
+    found = set(built.logged("select key, step from metrics join runs using (run_uuid) where name = ?", run))
     assert {(f"{client}/validation_loss", n) for n in (1, 2)} | {(score, 0)} <= found
 
 
@@ -94,13 +86,13 @@ def test_another_projection_doubles_nothing_and_puts_nothing_under_a_new_plan(
 def test_a_deleted_store_comes_back(copy: Workspace) -> None:
     """From committed files: metrics by round and final scores need no models, partitions or indices."""
     every = "select name, key, step, value from runs join metrics using (run_uuid) where key not like '%seconds'"
-    before, logged = names(copy), sorted(rows(copy, every))
+    before, logged = names(copy), sorted(copy.logged(every))
     (copy.folder / "mlflow.db").unlink()
     for folder in ("data/encoded", "data/partitions", "models"):
         shutil.rmtree(copy.folder / folder)
     copy.call("track")
     assert names(copy) == before
-    assert sorted(rows(copy, every)) == logged
+    assert sorted(copy.logged(every)) == logged
 
 
 def message(seed: int, number: int | None) -> str:
@@ -127,7 +119,7 @@ def test_a_logger_follows_every_seed_from_its_lock_to_its_end(copy: Workspace) -
     assert statuses(copy, "news-fedavg-1") == ["FINISHED", "FINISHED"]
     assert statuses(copy, "news-fedavg-2") == ["FINISHED", "FAILED"], "it ended without a message"
     logged = "select step, value from metrics join runs using (run_uuid) where status = 'FAILED' and key = ?"
-    assert sorted(rows(copy, logged, "A/train_loss")) == [(1, 2.0), (2, 1.0)]
+    assert sorted(copy.logged(logged, "A/train_loss")) == [(1, 2.0), (2, 1.0)]
 
 
 def test_the_untrained_model_has_no_logger(built: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -155,7 +147,7 @@ def test_a_training_killed_with_its_logger_is_failed_after_the_next_projection(c
     )
     deadline = time.monotonic() + 120
     logged = "select step from metrics join runs using (run_uuid) where status = 'RUNNING'"
-    while not rows(copy, logged) and time.monotonic() < deadline:
+    while not copy.logged(logged) and time.monotonic() < deadline:
         time.sleep(0.1)
     copy.call("track")
     assert statuses(copy, "fedavg-1") == ["FINISHED", "RUNNING"]

@@ -28,9 +28,7 @@ def meeting(built: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     return path
 
 
-def test_turns_are_left_out_that_do_not_fit_or_were_not_chosen(
-    meeting: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_turns_that_do_not_fit_or_are_not_chosen_stay_out(meeting: Path, capsys: pytest.CaptureFixture[str]) -> None:
     asked: dict[str, Any] = {"run": "fedavg/1", "client": "Product", "query": QUERY}
     assert summarize_file(meeting, **asked, turns=None)
     printed = capsys.readouterr().err

@@ -26,21 +26,13 @@ def real(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workspace]:
     """Real meetings cut to one query a split come in as own clients: QMSum's whole test set would take an hour."""
     assert MIRROR is not None
     params: dict[str, Any] = {
-        "backbone": "smollm2-135m",
-        "rounds": 1,
-        "max_tokens": 24,
-        "source_tokens": 256,
-        "target_tokens": 160,
-        "train_fraction": 1.0,
-        "validation_examples": 12,
-        "learning_rate": 0.0024,
-        "batch_size": 16,
-        "own": {client: {"folder": f"data/own/{client}"} for client in CLIENTS},
-        "backbones": ["smollm2-135m"],
+        "backbone": "smollm2-135m", "backbones": ["smollm2-135m"], "rounds": 1, "max_tokens": 24, "source_tokens": 256,
+        "target_tokens": 160, "train_fraction": 1.0, "validation_examples": 12, "learning_rate": 0.0024,
+        "batch_size": 16, "own": {client: {"folder": f"data/own/{client}"} for client in CLIENTS},
         "settings": {"domains": {"data": "qmsum", "kind": "domains", "clients": []}},
         "sections": {"main": ["zeroshot", "fedselectkd"]},
         "runs": {name: SMALL["runs"][name] for name in ("zeroshot", "fedselectkd")},
-    }
+    }  # fmt: skip
     workspace = Workspace.laid(tmp_path_factory.mktemp("real"), **SMALL | params)
     (workspace.folder / "work").mkdir()
     (workspace.folder / "work" / "downloads").symlink_to(downloads().resolve())

@@ -126,9 +126,7 @@ def test_half_removed_models_are_none(copy: Workspace, monkeypatch: pytest.Monke
 
 
 @pytest.mark.parametrize(("run", "others"), [("fedselectkd", 7), ("subjects-fedopt", 2)])
-def test_the_first_run_decodes_for_all(
-    copy: Workspace, capsys: pytest.CaptureFixture[str], run: str, others: int
-) -> None:
+def test_one_run_decodes_for_all(copy: Workspace, capsys: pytest.CaptureFixture[str], run: str, others: int) -> None:
     """Cached texts are those that were predicted; a stage that finds all of them decodes nothing."""
     shutil.rmtree(copy.folder / "work/generated")
     before = files_of(copy.folder / layout.PREDICTIONS / run)
@@ -168,9 +166,7 @@ def test_every_setting_is_analysed_and_drawn(built: Workspace) -> None:
     assert set(re.findall(r'<h2 id="([\w-]+)"', gallery)) == settings
 
 
-def test_the_plan_names_what_it_leaves_out_and_what_no_table_shows(
-    copy: Workspace, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_plan_names_what_is_left_out_or_in_no_table(copy: Workspace, capsys: pytest.CaptureFixture[str]) -> None:
     copy.params(runs=EVERY["runs"] | {"averaged": RUNS["news-fedavg"]})
     copy.stage("plan")
     printed = capsys.readouterr().err

@@ -151,9 +151,7 @@ def test_a_reversed_update_points_the_other_way(algorithm: Algorithm) -> None:
 
 
 @BOTH
-def test_a_training_with_faults_resumes_after_each_round_with_the_same_bits(
-    algorithm: Algorithm, tmp_path: Path
-) -> None:
+def test_a_training_with_faults_resumes_after_each_round_bit_for_bit(algorithm: Algorithm, tmp_path: Path) -> None:
     """After every round a new process reads the checkpoint, while clients of a buffer still train."""
     for rounds in range(1, 7):
         resumed = trained(algorithm, EVERYTHING, rounds, folder=tmp_path)

@@ -23,9 +23,7 @@ FEDAVG, SELECTIVE = ALGORITHMS["fedavg"], ALGORITHMS["fedselectkd, own"]
 
 
 @pytest.mark.parametrize("name", ["scaffold", "fedselectkd, own"])
-def test_nodes_that_are_killed_after_every_answer_resume_with_the_same_bits(
-    make_client: Any, tmp_path: Path, name: str
-) -> None:
+def test_nodes_killed_after_every_answer_resume_bit_for_bit(make_client: Any, tmp_path: Path, name: str) -> None:
     """Before every request, each node is created again from its folder."""
     algorithm = ALGORITHMS[name]
 

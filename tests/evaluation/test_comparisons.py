@@ -9,7 +9,6 @@ from typing import Any, TypeVar
 
 import numpy as np
 import pytest
-from conftest import ROOT
 
 from pipeline.errors import QuorumError
 from pipeline.evaluation.comparisons import (
@@ -203,15 +202,11 @@ def test_a_contrast_is_over_the_seeds_that_all_runs_have() -> None:
 def test_a_misspelt_metric_is_refused_and_one_of_another_task_is_left_out() -> None:
     """`scor` and `score` share 4 of 9 letters, twice: 0.89. Of a run that is not planned nothing is known."""
     path, known = Path("comparisons.yaml"), {"a": ["score", "loss"], "b": ["score", "loss"]}
-    with pytest.raises(
-        QuorumError, match=r"^comparisons.yaml: c.effects.scor: no such metric of a; did you mean score"
-    ):
+    with pytest.raises(QuorumError, match=r"^comparisons.yaml: c.effects.scor: no such metric of a; .* mean score"):
         on_known_metrics(path, [comparison(effects={"scor": None})], known)
     two, other = comparison(effects={"score": 1.0, "bleu": 2.0}), comparison(terms={"x": 1}, effects={"coco": None})
-    assert [one.effects for one in on_known_metrics(path, [two, other], known)] == [
-        {"score": 1.0},
-        {"coco": None},
-    ]
+    effects = [one.effects for one in on_known_metrics(path, [two, other], known)]
+    assert effects == [{"score": 1.0}, {"coco": None}]
 
 
 def test_a_misspelt_run_is_refused_and_one_that_a_plan_leaves_out_is_listed() -> None:
@@ -234,9 +229,3 @@ def test_a_wrong_file_is_one_line_that_names_it(tmp_path: Path, content: str, wh
         read_comparisons(path)
     assert "\n" not in str(caught.value)
     assert str(path) in str(caught.value)
-
-
-@pytest.mark.parametrize("path", [ROOT / "comparisons.yaml", *sorted(ROOT.glob("experiments/*/comparisons.yaml"))])
-def test_the_comparisons_of_a_file_have_different_names(path: Path) -> None:
-    names = [one.name for one in read_comparisons(path).comparisons]
-    assert len(names) == len(set(names))

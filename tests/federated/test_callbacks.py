@@ -82,9 +82,7 @@ class Counting(Callback):
         return {"number": progress.round, "known": len(progress.last[0].figures), "A/own": 1.5}
 
 
-def test_figures_of_callbacks_are_in_the_history_and_in_its_checkpoint(
-    tmp_path: Path,
-) -> None:
+def test_figures_of_callbacks_are_in_the_history_and_in_its_checkpoint(tmp_path: Path) -> None:
     """The second callback sees the three figures that the first one added; a row has the server's and its own."""
     private = begin({name: ClientState(one(0.0)) for name in "AB"}, tmp_path)
     clients = {"A": Halfway(4.0), "B": Halfway(8.0)}

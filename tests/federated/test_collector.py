@@ -6,6 +6,7 @@ averaging gives 16 with B and 4 without.
 
 from __future__ import annotations
 
+import re
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
@@ -57,6 +58,10 @@ def of_another_round(arrival: Arrival) -> list[Arrival | Failure]:
     return [replace(arrival, version=arrival.version - 1)]
 
 
+MISSING = ("B", "missing", "never begins")
+TOO_FEW = "2 of 3 clients answered well, and 3 are needed (B: never begins)"
+
+
 def trained(
     rules: Tolerance = STRICT, rounds: int = 1, algorithm: Algorithm = FEDAVG, **plan: list[Disturbance]
 ) -> Progress:
@@ -70,18 +75,10 @@ def trained(
     ("rules", "plan", "expected", "events"),
     [
         (STRICT, {}, (2 + 40 + 6) / 3, []),
-        (Tolerance(minimum=2, repeats=5), {"B": [silent]}, (2 + 6) / 2, [("B", "missing", "never begins")]),
+        (Tolerance(minimum=2, repeats=5), {"B": [silent]}, (2 + 6) / 2, [MISSING]),
         (STRICT, {"A": [twice]}, 16.0, [("A", "refused", "was not requested, or arrived before")]),
         (Tolerance(minimum=2), {"B": [of_another_round]}, 4.0, [("B", "refused", "is late: of round 0")]),
-        (
-            Tolerance(without_quorum="skip"),
-            {"B": [silent]},
-            0.0,
-            [
-                ("B", "missing", "never begins"),
-                ("", "skipped", "2 of 3 clients answered well, and 3 are needed (B: never begins)"),
-            ],
-        ),
+        (Tolerance(without_quorum="skip"), {"B": [silent]}, 0.0, [MISSING, ("", "skipped", TOO_FEW)]),
     ],
     ids=["all", "the minimum", "twice", "late", "skipped"],
 )
@@ -103,8 +100,7 @@ def test_a_client_without_an_update_has_no_training_in_its_row_and_a_skipped_rou
 
 @pytest.mark.parametrize("repeats", [0, 1])
 def test_without_enough_updates_the_training_stops_after_all_repeats(repeats: int) -> None:
-    message = r"^round 1: 2 of 3 clients answered well, and 3 are needed \(B: never begins\); run again, [^\n]*$"
-    with pytest.raises(QuorumError, match=message):
+    with pytest.raises(QuorumError, match=rf"^round 1: {re.escape(TOO_FEW)}; run again, [^\n]*$"):
         trained(Tolerance(repeats=repeats), B=[silent] * (repeats + 1))
 
 

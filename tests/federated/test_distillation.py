@@ -251,9 +251,7 @@ def test_a_quantile_becomes_nats_of_the_teachers_entropies_in_each_round(
         ("q0.123456789", math.inf, 0.123456789, "q0.123456789"),
     ],
 )
-def test_a_threshold_is_nats_or_a_quantile(
-    written: object, nats: float, quantile: float | None, plain: float | str
-) -> None:
+def test_a_tau_is_nats_or_a_quantile(written: object, nats: float, quantile: float | None, plain: float | str) -> None:
     """Parsing what was written gives the same threshold again; a hyperparameter is written as `plain`."""
     found = Threshold.parse(written)
     assert (found.nats, found.quantile, found.plain) == (nats, quantile, plain)

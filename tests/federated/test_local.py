@@ -39,9 +39,7 @@ def test_the_order_of_names_changes_no_bit(make_client: Make) -> None:
     assert list(transmitted(Sent(backwards))[0].adapter) == sorted(backwards)
 
 
-def test_a_loss_or_a_gradient_that_is_not_finite_stops_the_training(
-    make_client: Make, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_loss_or_gradient_that_is_not_finite_is_an_error(make_client: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     broken = {name: torch.full_like(t, torch.nan) for name, t in INITIAL.items()}
     with pytest.raises(QuorumError, match="round 4, client a, step 1: the loss is nan"):
         make_client(BACKBONE, 0, 3).fit(broken, Randomness(1, "a", 4))

@@ -11,21 +11,14 @@ from pipeline.federated.randomness import Randomness, batch_order
 NAMES = [f"client {number}" for number in range(20)]
 
 
-def test_clients_are_selected_in_their_own_order_and_all_without_a_number_or_with_a_large_one() -> None:
-    chosen = select_clients(NAMES, 5, seed=1, number=1)
-    assert len(set(chosen)) == 5
-    assert chosen == [name for name in NAMES if name in chosen]
+def test_clients_are_selected_by_seed_and_round_in_their_own_order() -> None:
+    """All without a number or with a large one; each at some time."""
+    chosen = {(s, n): select_clients(NAMES, 5, seed=s, number=n) for s in (1, 2) for n in range(1, 41)}
+    assert all(len(set(own)) == 5 and own == [name for name in NAMES if name in own] for own in chosen.values())
+    assert set(chosen[1, 1]) == set(select_clients(NAMES[::-1], 5, seed=1, number=1))
+    assert len({tuple(chosen[s, n]) for s in (1, 2) for n in (1, 2)}) == 4
+    assert {name for (seed, _), own in chosen.items() if seed == 1 for name in own} == set(NAMES)
     assert all(select_clients(NAMES, count, seed=1, number=1) == NAMES for count in (None, 20, 99))
-
-
-def test_the_selection_depends_on_seed_and_round_alone() -> None:
-    assert set(select_clients(NAMES, 5, seed=1, number=1)) == set(select_clients(NAMES[::-1], 5, seed=1, number=1))
-    found = {tuple(select_clients(NAMES, 5, seed=seed, number=number)) for seed in (1, 2) for number in (1, 2)}
-    assert len(found) == 4
-
-
-def test_every_client_is_selected_at_some_time() -> None:
-    assert {name for number in range(1, 41) for name in select_clients(NAMES, 5, seed=1, number=number)} == set(NAMES)
 
 
 def test_a_client_is_present_from_the_round_in_which_it_joins() -> None:

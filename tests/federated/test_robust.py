@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import pytest
@@ -26,18 +27,7 @@ def after(algorithm: Algorithm, arrived: list[Update], *server: float) -> list[f
 
 
 MEDIAN = build("Median")
-
-
-def trimmed_by(faulty: int) -> Algorithm:
-    return build("TrimmedMean", faulty=faulty)
-
-
-def krum_of(faulty: int, chosen: int = 1) -> Algorithm:
-    return build("Krum", faulty=faulty, chosen=chosen)
-
-
-def clipped_at(norm: float) -> Algorithm:
-    return build("NormClipping", max_norm=norm)
+TRIMMED, KRUM, CLIPPED = (partial(build, method) for method in ("TrimmedMean", "Krum", "NormClipping"))
 
 
 @pytest.mark.parametrize(
@@ -46,15 +36,15 @@ def clipped_at(norm: float) -> Algorithm:
         (MEDIAN, updates(1.0, 1000.0, 3.0), [0.0], [3.0]),
         (MEDIAN, updates(1.0, 1000.0, 2.0, 4.0), [0.0], [(2 + 4) / 2]),
         (MEDIAN, updates((1.0, 9.0), (2.0, 5.0), (3.0, 1.0)), [0.0, 0.0], [2.0, 5.0]),
-        (trimmed_by(1), updates(-1000.0, 6.0, 1.0, 1000.0, 2.0), [0.0], [(1 + 2 + 6) / 3]),
-        (trimmed_by(0), updates(1.0, 5.0, examples=(30, 10)), [0.0], [(1 + 5) / 2]),
+        (TRIMMED(faulty=1), updates(-1000.0, 6.0, 1.0, 1000.0, 2.0), [0.0], [(1 + 2 + 6) / 3]),
+        (TRIMMED(faulty=0), updates(1.0, 5.0, examples=(30, 10)), [0.0], [(1 + 5) / 2]),
         # M = 5: (3, 4) has norm 5 and stays, (60, 80) becomes (3, 4).
-        (clipped_at(5.0), updates((3.0, 4.0), (60.0, 80.0)), [0.0, 0.0], [3.0, 4.0]),
+        (CLIPPED(max_norm=5.0), updates((3.0, 4.0), (60.0, 80.0)), [0.0, 0.0], [3.0, 4.0]),
         # M = 2, from 1: changes 1 (of 3 examples) and 2 (of 1 example, clipped from 9).
-        (clipped_at(2.0), updates(2.0, 10.0, examples=(3, 1)), [1.0], [1 + (3 * 1 + 1 * 2) / 4]),
+        (CLIPPED(max_norm=2.0), updates(2.0, 10.0, examples=(3, 1)), [1.0], [1 + (3 * 1 + 1 * 2) / 4]),
         # The least scores below are of 1 and, of two that are equal, of the first, 0.
-        (krum_of(1), updates(0.0, 1.0, 2.0, 4.0, 100.0), [0.0], [1.0]),
-        (krum_of(1, chosen=2), updates(0.0, 1.0, 2.0, 4.0, 100.0), [0.0], [(1 + 0) / 2]),
+        (KRUM(faulty=1), updates(0.0, 1.0, 2.0, 4.0, 100.0), [0.0], [1.0]),
+        (KRUM(faulty=1, chosen=2), updates(0.0, 1.0, 2.0, 4.0, 100.0), [0.0], [(1 + 0) / 2]),
     ],
 )
 def test_rules_by_hand(algorithm: Algorithm, arrived: list[Update], server: list[float], expected: list[float]) -> None:
@@ -70,9 +60,9 @@ def test_krum_scores_by_the_nearest() -> None:
 @pytest.mark.parametrize(
     ("algorithm", "count", "message"),
     [
-        (krum_of(1), 4, "faulty: 1, chosen: 1: Krum needs 5 clients in a round, and 4 answered"),
-        (krum_of(1, chosen=3), 5, "faulty: 1, chosen: 3: Krum needs 6 clients in a round, and 5 answered"),
-        (trimmed_by(2), 4, "faulty: 2: a trimmed mean needs 5 clients in a round, and 4 answered"),
+        (KRUM(faulty=1), 4, "faulty: 1, chosen: 1: Krum needs 5 clients in a round, and 4 answered"),
+        (KRUM(faulty=1, chosen=3), 5, "faulty: 1, chosen: 3: Krum needs 6 clients in a round, and 5 answered"),
+        (TRIMMED(faulty=2), 4, "faulty: 2: a trimmed mean needs 5 clients in a round, and 4 answered"),
     ],
 )
 def test_too_few_updates_are_refused(algorithm: Algorithm, count: int, message: str) -> None:

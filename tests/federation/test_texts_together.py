@@ -5,6 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ import yaml
 from relays import scores_sent, trained_over
 
 from pipeline.errors import QuorumError
+from pipeline.federation import node as deployed
 from pipeline.federation.data import agreed_classes, obtain_backbone
 from pipeline.federation.node import open_node
 from pipeline.federation.site import STATE, NodeSite, ServerSite, socket_path
@@ -119,3 +121,12 @@ def test_sites_agree_on_classes(short: Path, task: str, classes: tuple[str, ...]
     listed = {"task": task} | ({"classes": []} if task == "answer" else {})
     write_site(short, data={"tickets": PARAMS["data"]["tickets"] | listed})
     assert agreed_classes(read_params(), "organisations") == classes
+
+
+def test_a_metric_of_sums_is_their_ratio(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two of two spans of one sentence are right: 200 · 2 / (2 + 2)."""
+    row = {"id": "a", "client": "Acme", "f1": 400.0, "spans": 4, "true": 2, "loss_sum": 3.0, "items": 6}
+    learner = SimpleNamespace(task="pipeline.tasks.tag")
+    monkeypatch.setattr(deployed, "planned_run", lambda _: SimpleNamespace(name="st", seed=1, learner=learner))
+    monkeypatch.setattr(deployed, "read_result", lambda _: {1: {"scores": {"examples": [row]}}})
+    assert deployed.mean_scores("st/1") == {"f1": 100.0, "test_loss": 0.5, "examples": 1}

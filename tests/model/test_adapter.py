@@ -8,11 +8,9 @@ from pathlib import Path
 import pytest
 import torch
 from conftest import make_backbone, prefixes_of
-from federations import FEDAVG, Make, locals_of, server_of, train
 from torch import nn
 
 from pipeline.errors import QuorumError
-from pipeline.federated.algorithm import WeightedMean
 from pipeline.model.adapter import (
     adapting,
     apply_adapter,
@@ -148,15 +146,3 @@ def test_loras_change_is_twice_b_a_x() -> None:
     with lora([layer], adapter):
         assert layer.q_proj(torch.tensor([[3.0, 4.0]])).tolist() == [[3 + 2 * 7, 4]]
     assert layer.q_proj(torch.tensor([[3.0, 4.0]])).tolist() == [[3, 4]]
-
-
-def test_a_federation_trains_lora(backbone: Backbone, make_client: Make) -> None:
-    clients = {"A": make_client(backbone, 0, 4), "B": make_client(backbone, 9, 4)}
-    initial = init_lora(backbone.lora_shapes(), rank=4, seed=0)
-    run = train(FEDAVG, clients, initial=initial, seed=1)
-    server = server_of(run)
-    assert all(not torch.equal(server[name], initial[name]) for name in initial)
-    mean = WeightedMean((adapter, 3) for adapter in locals_of(run).values()).value()
-    assert all(torch.equal(server[name], mean[name]) for name in initial)
-    first, last = (row.train_loss for row in run.progress.history if row.client == "B")
-    assert (last or 99) < (first or 0)

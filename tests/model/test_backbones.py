@@ -21,7 +21,10 @@ from conftest import (
 
 from pipeline.corpora.conversation import Conversation, Turn
 from pipeline.errors import QuorumError
+from pipeline.federated.local import LocalClientData
 from pipeline.federated.objectives.cross_entropy import cross_entropy
+from pipeline.federated.optimizer import LocalTraining
+from pipeline.federated.randomness import Randomness
 from pipeline.model.adapter import Adapter
 from pipeline.model.backbone import Backbone, Limits
 from pipeline.model.entry import Entry
@@ -144,17 +147,16 @@ def test_a_presets_depth_is_its_models(family: str) -> None:
     assert PRESETS[f"tiny-{family}"].decoder_layers == decoder_depth(tiny_model(family).config)
 
 
+def entries_of(backbone: Backbone) -> list[Entry]:
+    """Three examples with their token ids."""
+    rendered = enumerate(render_all(backbone, 3))
+    return [Entry(str(i), str(i), len(r.target), len(r.source), r.source, r.target) for i, r in rendered]
+
+
 def hidden(backbone: Backbone, *, everywhere: bool = False, dropped: float = 0.0) -> torch.Tensor:
     """What a backbone without the store makes of three examples."""
-    rendered = render_all(backbone, 3)
-    entries = [Entry(str(i), str(i), len(r.target), len(r.source), r.source, r.target) for i, r in enumerate(rendered)]
-    uncached = UncachedBackbone(backbone, everywhere, dropped)
-    return uncached.target_hidden(load_ids(entries, backbone.device)(["0", "1", "2"]), noisy_adapter(backbone))
-
-
-def test_without_the_store_nothing_changes(backbone: Backbone) -> None:
-    stored = backbone.target_hidden(prefixes_of(backbone), noisy_adapter(backbone))
-    torch.testing.assert_close(hidden(backbone), stored, atol=1e-4, rtol=1e-4)
+    load, uncached = load_ids(entries_of(backbone), backbone.device), UncachedBackbone(backbone, everywhere, dropped)
+    return uncached.target_hidden(load(["0", "1", "2"]), noisy_adapter(backbone))
 
 
 def test_an_adapted_prompt_changes_a_causal_model_alone(backbone: Backbone) -> None:
@@ -166,3 +168,15 @@ def test_dropout_is_for_training(backbone: Backbone) -> None:
     with torch.no_grad():
         assert torch.equal(hidden(backbone, dropped=0.5), hidden(backbone))
     assert not torch.allclose(hidden(backbone, dropped=0.5), hidden(backbone), atol=1e-4)
+
+
+def test_a_training_without_the_store_repeats_itself_bit_for_bit() -> None:
+    """Dropout is drawn by the client and the round."""
+    backbone = make_backbone("llama")
+    entries = entries_of(backbone)
+    knobs: dict[str, Any] = {"weight_decay": 0.01, "batch_size": 2, "local_epochs": 2, "clip_norm": 1.0}
+    seen, local = UncachedBackbone(backbone, True, 0.5), LocalTraining(learning_rate=1e-3, **knobs)
+    data = LocalClientData(entries, entries, seen, load_ids(entries, backbone.device), local)
+    one, other, later = (data.fit(noisy_adapter(backbone), Randomness(1, "a", n)).adapter for n in (1, 1, 2))
+    assert all(torch.equal(one[name], other[name]) for name in one)
+    assert not all(torch.equal(one[name], later[name]) for name in one)

@@ -71,14 +71,6 @@ def test_training_changes_every_tensor_above_and_no_parameter_of_the_model(above
     assert all(torch.equal(tensor, before[name]) for name, tensor in made._model.named_parameters())
 
 
-@pytest.mark.parametrize(("cut", "name"), [("none", "ids"), ("e", "ids"), ("e,0", "hidden")])
-def test_what_is_stored_is_no_more_than_training_needs(cut: str, name: str) -> None:
-    made = encoder(cut)
-    for prefix, one in zip(stored(made), rendered(made), strict=True):
-        assert set(prefix) == {name, "targets", "places"}
-        assert len(prefix[name]) == len(one.source)
-
-
 def test_a_text_is_the_mean_of_its_tokens_or_the_first() -> None:
     """Padding is no token, also where it is not 0."""
     hidden = torch.tensor([[[1.0], [3.0], [99.0]]])

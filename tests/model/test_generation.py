@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 import torch
@@ -12,7 +13,7 @@ from pipeline.model.adapter import Adapter, adapting, attached
 from pipeline.model.backbone import Backbone, Rendered, Row, without_gaps
 from pipeline.model.causal import CausalBackbone
 from pipeline.model.decoding_rule import DecodingRule
-from pipeline.model.generation import banned_tokens, generate
+from pipeline.model.generation import _beam_search, banned_tokens, generate
 from pipeline.model.shared_source import GrowingLayer, RowsBySource, select_rows
 
 RULES = {
@@ -137,3 +138,29 @@ def test_a_layer_grows_and_its_rows_change_places() -> None:
     assert layer.keys[:, 0, :, 0].tolist() == [[3.0, 6.0], [2.0, 5.0]]
     keys, _ = layer.update(torch.tensor([7.0, 8.0]).view(2, 1, 1, 1), torch.zeros(2, 1, 1, 1))
     assert keys[:, 0, :, 0].tolist() == [[3.0, 6.0, 7.0], [2.0, 5.0, 8.0]]
+
+
+class Chain:
+    """A model whose next word depends on the last one alone; 0 ends, 3 begins."""
+
+    probabilities = torch.tensor([[1.0, 0, 0, 0], [0.4, 0.3, 0.3, 0], [0.9, 0.05, 0.05, 0], [0.1, 0.5, 0.4, 0]])
+    start_token_forced = end_token_forced = None
+    end_token = 0
+
+    def decoding(self, _prefixes: Any, rows: list[Row], _new_tokens: int) -> tuple[Any, torch.Tensor]:
+        return self, torch.full((len(rows),), 3)
+
+    def step(self, tokens: torch.Tensor) -> torch.Tensor:
+        return self.probabilities[tokens].log()
+
+    def select(self, rows: torch.Tensor) -> None:
+        pass
+
+
+def test_one_beam_is_greedy_and_two_find_what_is_more_probable() -> None:
+    """Greedy takes 1 (0.5), then the end (0.4): 0.2. The second beam goes on from 2 (0.4), then the end (0.9): 0.36."""
+    chain: Any = Chain()
+    rows = [Row(0, {})]
+    assert _beam_search(chain, [], rows, DecodingRule(beams=1, max_tokens=5)) == [[1, 0]]
+    found = [generate(chain, [], rows, DecodingRule(beams=beams, max_tokens=5)) for beams in (1, 2)]
+    assert found == [[[1]], [[2]]]

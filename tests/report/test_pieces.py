@@ -2,47 +2,31 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
 from made_results import AVERAGE, figures, results_of, round_of, row_of, run_of, table_rows
-from markupsafe import Markup
 
 from pipeline.errors import QuorumError
 from pipeline.federated.history import Round
 from pipeline.plan.orders import RunRow
 from pipeline.report import pieces
-from pipeline.report.figures import matrices
 from pipeline.report.figures.style import Look
-from pipeline.report.page import Canvas
+from pipeline.report.page import Drawing, place
+from pipeline.workspace import layout
 
 
-@dataclass(frozen=True)
-class Noted(Canvas):
-    """A canvas that records what is placed on it: name -> (the figure, the arguments of its caption)."""
-
-    folder: Path = Path()
-    placed: dict[str, tuple[Any, dict[str, Any]]] = field(default_factory=dict)
-
-    def place(self, figure: Any, name: str, caption: str, **about: Any) -> Markup:
-        self.placed[name] = (figure, about)
-        return Markup(caption)
-
-
-def test_a_figure_is_saved_twice_and_embedded_with_its_caption(tmp_path: Path) -> None:
-    drawn = matrices.draw_cells({"t": {"a": {"x": 0.0}}}, "", "")
-    placed = Canvas(tmp_path).place(drawn, "name", "crossed", runs=["one", "two"])
-    assert {path.name for path in tmp_path.iterdir()} == {"name.png", "name.svg"}
+def test_a_figure_is_saved_twice_and_embedded_with_its_caption(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A second one of that name is that of a user's section."""
+    monkeypatch.chdir(tmp_path)
+    (drawn,) = pieces.crossed_losses({"one": {"a": {"x": 0.0}}, "two": {"a": {"x": 1.0}}})
+    placed = place(drawn)
+    assert {path.name for path in layout.FIGURES.iterdir()} == {"crossed.png", "crossed.svg"}
     assert placed.count("<img ") == placed.count("<figcaption>") == 1
     assert "Runs: one, two. To draw it again: dvc repro report." in placed
-
-
-def test_a_section_with_the_name_of_a_figure_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "crossed.svg").touch()
     with pytest.raises(QuorumError, match=r"params.yaml: sections.crossed: is the name of a figure"):
-        Canvas(tmp_path).place(None, "crossed", "crossed", runs=[])
+        place(drawn)
 
 
 def test_the_untrained_backbone_has_a_score_for_each_client() -> None:
@@ -80,27 +64,23 @@ def test_the_deciles_threshold_is_the_runs_own() -> None:
     """A run without a result has none."""
     groups = [{"entropy": float(n), "teacher_better": 0.5, "gain": 0.0} for n in range(10)]
     results = results_of(rows={"fedselectkd": run_of("fedselectkd", tau=3.0)})
-    canvas = Noted()
-    pieces.teacher_deciles(canvas, results, {"fedselectkd-1": {"A": groups}, "gone-1": {"A": groups}})
-    assert list(canvas.placed) == ["deciles_fedselectkd-1"]
-    figure, about = canvas.placed["deciles_fedselectkd-1"]
-    assert about == {"run": "fedselectkd-1", "tau": "3"}
-    assert list(figure.axes[0].lines[-1].get_xdata()) == [3.0, 3.0]
+    (drawn,) = pieces.teacher_deciles(results, {"fedselectkd-1": {"A": groups}, "gone-1": {"A": groups}})
+    assert isinstance(drawn, Drawing)
+    assert (drawn.name, drawn.about) == ("deciles_fedselectkd-1", {"run": "fedselectkd-1", "tau": "3"})
+    assert list(drawn.figure.axes[0].lines[-1].get_xdata()) == [3.0, 3.0]
 
 
 def test_the_losses_of_student_and_teacher_are_in_one_figure() -> None:
     """The teacher as it was sent: 4.0 and 3.5, after rounds in which the student came to 2.0 and 1.0."""
     rows = [round_of(n, "A", 3.0 - n, sent_validation_loss=loss) for n, loss in ((1, 4.0), (2, 3.5))]
     results = results_of(rows={"kd": run_of("kd")}, histories={"kd": rows, "avg": [round_of(1, "A", 1)]})
-    canvas = Noted()
-    assert len(pieces.teacher_and_student(canvas, results, "kd")) == 1
-    figure, about = canvas.placed["teacher_kd"]
-    assert about == {"run": "kd"}
-    assert {line.get_label(): line.get_ydata().tolist() for line in figure.axes[0].lines} == {
+    (drawn,) = pieces.teacher_and_student(results, "kd")
+    assert isinstance(drawn, Drawing)
+    assert {line.get_label(): line.get_ydata().tolist() for line in drawn.figure.axes[0].lines} == {
         "student": [2.0, 1.0],
         "teacher": [4.0, 3.5],
     }
-    assert pieces.teacher_and_student(canvas, results, "avg") == [], "a run without a teacher"
+    assert pieces.teacher_and_student(results, "avg") == [], "a run without a teacher"
 
 
 def test_client_rounds_are_those_in_which_a_client_trained() -> None:
@@ -137,32 +117,30 @@ def rated(outcomes: list[str], rater: str = "r") -> list[dict[str, str]]:
 def test_ratings_are_drawn_and_are_in_a_table_with_their_agreement(by_rater: dict[str, str], cells: list[str]) -> None:
     """Two raters agree on three of four pairs; five of eight are wins: κ = (3/4 − 34/64) / (1 − 34/64) = 0.47."""
     full = {"w": "win", "t": "tie", "l": "loss"}
-    canvas, rows = Noted(), [row for r, own in by_rater.items() for row in rated([full[one] for one in own], r)]
-    _, table = pieces.ratings(canvas, rows, "AdaFedSelectKD", 200)
+    rows = [row for r, own in by_rater.items() for row in rated([full[one] for one in own], r)]
+    drawn, table = pieces.ratings(rows, "AdaFedSelectKD", 200)
     assert [[cell.partition(" (")[0] for cell in row[1:]] for row in table_rows(table)][1:] == [cells]
-    figure, about = canvas.placed["human"]
-    widths = [bar.get_width() for bar in figure.axes[0].patches]
+    assert isinstance(drawn, Drawing)
+    widths = [bar.get_width() for bar in drawn.figure.axes[0].patches]
     assert widths == pytest.approx([float(one) for one in cells[:3]], abs=0.5)
-    assert about == {"raters": len(by_rater), "methods": ["AdaFedSelectKD", "AdaFedAvg"]}
+    assert drawn.about == {"raters": len(by_rater), "methods": ["AdaFedSelectKD", "AdaFedAvg"]}
 
 
-def swept(tmp_path: Path, best_loss: dict[str, float], **changed: list[RunRow]) -> list[str]:
-    """The piece on runs tau-2, tau-3, …, whose best round has this validation loss, and on one that is not made."""
+def swept(best_loss: dict[str, float], **changed: list[RunRow]) -> list[dict[str, Any]]:
+    """What captions say of runs tau-2, … whose best round has this validation loss, and of one that is not made."""
     rows = {f"tau-{tau}": run_of(f"tau-{tau}", tau=float(tau)) for tau in best_loss} | changed
     results = results_of(
         rows=rows,
         metrics={run: {"mean": figures(spread=0.5, loss=2.0, average=2.0)} for run in rows},
         histories={f"tau-{tau}": [round_of(1, "A", loss, best=True)] for tau, loss in best_loss.items()},
     )
-    shown = pieces.knob_sweep(Canvas(tmp_path), results, [*rows, "gone"], "tau", "τ", "tau-3", AVERAGE)
-    return [str(one) for one in shown]
+    shown = pieces.knob_sweep(results, [*rows, "gone"], "tau", "τ", "tau-3", AVERAGE)
+    return [one.about for one in shown if isinstance(one, Drawing)]
 
 
-def test_a_sweep_names_the_value_with_the_least_validation_loss(tmp_path: Path) -> None:
-    (piece,) = swept(tmp_path, {"2": 3.0, "3": 2.8, "4": 2.5})
-    assert "would choose 4," in piece
-    assert "Runs: tau-2, tau-3, tau-4." in piece
-    assert (tmp_path / "sweep_tau.png").is_file()
+def test_a_sweep_names_the_value_with_the_least_validation_loss() -> None:
+    (about,) = swept({"2": 3.0, "3": 2.8, "4": 2.5})
+    assert about == {"knob": "τ", "best": "4", "marked": True, "runs": ["tau-2", "tau-3", "tau-4"]}
 
 
 @pytest.mark.parametrize(
@@ -170,8 +148,8 @@ def test_a_sweep_names_the_value_with_the_least_validation_loss(tmp_path: Path) 
     [{}, {"tau-3": run_of("tau-3", **{"lambda": 0.2})}, {"tau-3": [row_of("tau-3", training=None)]}],
     ids=["no other run", "a run without the knob", "the untrained backbone"],
 )
-def test_one_value_is_no_sweep(tmp_path: Path, other: dict[str, list[RunRow]]) -> None:
-    assert swept(tmp_path, {"2": 3.0, **dict.fromkeys((name[-1] for name in other), 2.5)}, **other) == []
+def test_one_value_is_no_sweep(other: dict[str, list[RunRow]]) -> None:
+    assert swept({"2": 3.0, **dict.fromkeys((name[-1] for name in other), 2.5)}, **other) == []
 
 
 def tried(run: str, knob: str, chosen: str, *values: str) -> list[dict[str, str]]:
@@ -225,10 +203,10 @@ def test_who_reaches_the_best_loss_of_averaging_with_how_much() -> None:
     metrics = {"avg": both, "kd": both, "slow": {"mean": figures(loss=2.4)}, "alone": both}
     results = results_of(histories=histories, metrics=metrics)
     black = {name: Look(name.upper(), "#000000") for name in histories}
-    _, table = pieces.bytes_sent(Noted(), results, [*histories, "gone"], black, 10_000_000)
+    _, table = pieces.bytes_sent(results, [*histories, "gone"], black, 10_000_000)
     assert table_rows(table)[1:] == [
         ["AVG", "2", "20", "2", "2.200", "20.00"],
         ["KD", "1", "10", "2", "2.200", "20.00"],
         ["SLOW", "not reached", "not reached", "2", "2.400", "–"],
     ]
-    assert pieces.bytes_sent(Noted(), results, ["gone", "kd"], {}, 10) == [], "nothing to reach"
+    assert pieces.bytes_sent(results, ["gone", "kd"], {}, 10) == [], "nothing to reach"

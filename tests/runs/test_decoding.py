@@ -21,7 +21,6 @@ from pipeline.runs import decoding
 from pipeline.runs.decoding import decode
 from pipeline.runs.index import Index
 from pipeline.runs.jobs import BEST, Job, job_of, model_file, steps_of
-from pipeline.runs.predicting import answer_of
 from pipeline.tasks.task import Prediction
 from pipeline.workspace import layout
 
@@ -177,10 +176,3 @@ def test_cached_texts_are_known_by_what_decides_them() -> None:
     assert name(setting="other", seeds=[1, 2], data=["samsum"]) == before
     save("A", 3.0)
     assert name() != before
-
-
-def test_a_prediction_comes_with_its_loss_and_over_how_many_items() -> None:
-    """One example has a right answer of two items, 0.5 and 0.25; the other has none, or no text was decoded."""
-    found = {"prediction": "text", "ended": True, "loss_sum": 0.75, "items": 2}
-    assert answer_of(Prediction("text", True), torch.tensor([0.5, 0.25])) == found
-    assert answer_of(None, None) == {"prediction": None, "ended": None, "loss_sum": 0.0, "items": 0}

@@ -19,7 +19,6 @@ from pipeline.plan.checks import read_params
 from pipeline.plan.orders import RunRow
 from pipeline.plan.resolve import resolve
 from pipeline.runs import results as of_runs
-from pipeline.runs.metrics import write_metrics
 from pipeline.runs.result_files import (
     deleted_results,
     identity_of,
@@ -29,7 +28,7 @@ from pipeline.runs.result_files import (
     refuse_to_retrain,
     write_result,
 )
-from pipeline.runs.results import Results, common_clients, knob_of, side_by_side
+from pipeline.runs.results import Results, common_clients, knob_of, side_by_side, write_metrics
 from pipeline.workspace import layout
 from pipeline.workspace.files import read_json
 
@@ -94,7 +93,7 @@ def test_a_run_is_read_over_its_seeds() -> None:
     results = read(*BOTH_SEEDS)
     assert results.metrics["ours"]["A"].metrics["loss"].value == 3.0
     assert results.metrics["ours"]["A"].other_losses == {"last": 5.5}, "the server's is known of one seed alone"
-    by_seed = {seed: own["ours"]["mean"].metrics["loss"].value for seed, own in results.by_seed.items()}
+    by_seed = {seed: own.metrics["ours"]["mean"].metrics["loss"].value for seed, own in results.by_seed.items()}
     assert by_seed == {1: 2.0, 2: 4.0}
     assert [own["ours"][0].values["loss"] for own in results.scored_by_seed.values()] == [20.0, 40.0]
     assert [(one.seed, one.round) for one in results.histories["ours"]] == [(1, 1), (2, 1)]
@@ -132,7 +131,8 @@ def test_metrics_are_small_for_people_and_whole_for_programs() -> None:
     interval = Interval(20.12345, 19.0, 21.0, 0.5)
     own = {client: Figures(4, {"average": interval, "rouge1": interval}) for client in ("A", "mean")}
     loss = {"loss": {"mean": Figures(2, {"loss": Interval(2.5, 2.0, 3.0, 0.1)}, {"last": 2.75})}}
-    write_metrics({"ours": own} | loss, {1: loss, 2: loss}, ("average", "loss"))
+    seed = results_of(metrics=loss)
+    write_metrics(results_of(metrics={"ours": own} | loss, by_seed={1: seed, 2: seed}), ("average", "loss"))
     assert read_json(layout.METRICS) == {"ours": {"average": 20.123}, "loss": {"loss": 2.5}}
     figure = {"value": 2.5, "low": 2.0, "high": 3.0, "standard_error": 0.1}
     whole = {"loss": {"mean": {"loss": figure, "last_loss": 2.75, "examples": 2}}}

@@ -26,14 +26,11 @@ EXAMPLES = {f"e{number}": make_example(number) for number in range(2)}
 """Two of two meetings."""
 
 
-class Reading:
-    """A backbone whose tokens are those of the example, and a store in which every summary is the example."""
+class Store:
+    """A store in which every summary is the example."""
 
     def __init__(self, *_anything: object) -> None:
         pass
-
-    def pieces(self, ids: Sequence[int]) -> list[str]:
-        return [PIECES[i] for i in ids]
 
     def training(self, keys: Sequence[str]) -> list[dict[str, torch.Tensor]]:
         return [{"targets": torch.arange(len(PIECES))} for _ in keys]
@@ -42,8 +39,9 @@ class Reading:
 @pytest.fixture(autouse=True)
 def read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(analysis, "model_of", Reading)
-    monkeypatch.setattr(analysis, "PrefixStore", Reading)
+    monkeypatch.setattr(analysis.AutoTokenizer, "from_pretrained", lambda _folder: None)
+    monkeypatch.setattr(analysis, "pieces_of", lambda _tokenizer, ids: [PIECES[i] for i in ids])
+    monkeypatch.setattr(analysis, "PrefixStore", Store)
 
 
 def lay(run: str, history: Sequence[Round], masks: dict[int, list[list[bool]]]) -> None:

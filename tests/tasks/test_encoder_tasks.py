@@ -19,8 +19,7 @@ from pipeline.model.tiny import tiny_encoder, tiny_wordpieces
 from pipeline.tasks.answer import Answer, best_span
 from pipeline.tasks.classify import Classify
 from pipeline.tasks.encoded import EncoderTask
-from pipeline.tasks.spans import span_counts
-from pipeline.tasks.tag import Tag
+from pipeline.tasks.tag import Tag, span_counts
 from pipeline.tasks.task import Prediction
 
 CUTS = ("none", "e,0", "e,0-2")

@@ -101,9 +101,7 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
     assert read_jsonl(tmp_path / "b.jsonl") == [{"x": "a\u2028b"}, {"x": "c"}]
 
 
-def test_the_disk_has_the_content_before_the_name_and_every_new_folder_before_that(
-    tmp_path: Path, flushed: list[str]
-) -> None:
+def test_the_disk_has_new_folders_then_the_content_then_the_name(tmp_path: Path, flushed: list[str]) -> None:
     """The folder of a lock, too: a later write in it flushes its own name alone."""
     write_text(tmp_path / "f", "new")
     write_text(tmp_path / "a" / "b" / "f", "new")

@@ -32,7 +32,7 @@ def aggregating(rule: Rule, needed: int = 1, what: str = "") -> Algorithm:
         examples = torch.tensor([update.examples for update in arrived], dtype=torch.float64)
         return ServerState(_shaped(rule(rows, _flattened(state.adapter), examples), state.adapter))
 
-    return Algorithm(client_update, server_update, evaluates="server", stateful=False)
+    return Algorithm(client_update, server_update, evaluates="server", stateful=False, needs=needed)
 
 
 def _flattened(adapter: Adapter) -> Tensor:

@@ -1,4 +1,4 @@
-"""Bars: ratings, parts of speech, bytes sent, and scores by defence."""
+"""Bars: ratings, parts of speech, and bytes sent."""
 
 from __future__ import annotations
 
@@ -70,19 +70,4 @@ def draw_totals(histories: Mapping[str, History], seeds: int) -> Figure:
     axis.set_xlabel("MB sent, up and down, all clients and rounds")
     axis.margins(x=0.15)
     axis.grid(axis="y", visible=False)
-    return figure
-
-
-def draw_defences(groups: Mapping[str, Sequence[Interval]], names: Sequence[str], scored: str) -> Figure:
-    """A group of bars a defence, one a number of poisoned clients: its score with its interval."""
-    figure, (axis,) = side_by_side(1, 6.2, 3.2)
-    width = 0.8 / len(names)
-    for place, name in enumerate(names):
-        own, across = [values[place] for values in groups.values()], [at + place * width for at in range(len(groups))]
-        values, halves = [one.value for one in own], [one.half for one in own]
-        style = {"color": colour(place + 1), "error_kw": {"linewidth": 1}, "label": name}
-        axis.bar(across, values, width, yerr=halves, **style)
-    axis.set_xticks([at + 0.4 - width / 2 for at in range(len(groups))], list(groups))
-    axis.set_ylabel(f"{scored}, points")
-    axis.legend(fontsize=8, title="poisoned clients", loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=len(names))
     return figure

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from statistics import fmean
 
 from matplotlib.figure import Figure
@@ -12,7 +12,7 @@ from pipeline.evaluation.intervals import Interval
 from pipeline.evaluation.scores import MEAN, Figures
 from pipeline.report.effects import label
 from pipeline.report.figures.style import Look, colour, interval_row, side_by_side
-from pipeline.runs.results import Metrics, common_clients
+from pipeline.runs.results import Metrics, Results, common_clients
 from pipeline.tasks.task import Metric
 
 
@@ -44,12 +44,12 @@ def draw_forest(effects: Sequence[Effect], metrics: Mapping[str, Metric]) -> Fig
 
 
 def draw_clients(
-    metrics: Metrics, by_seed: Sequence[Metrics], looks: Mapping[str, Look], endpoints: Sequence[Metric]
+    metrics: Metrics, by_seed: Collection[Results], looks: Mapping[str, Look], endpoints: Sequence[Metric]
 ) -> Figure:
     """A panel a client and one for the mean, an endpoint a row; one that only one of several runs has is left out.
 
-    `metrics`: run -> client -> figures, of the runs shown, in their order. `by_seed`: the same of each seed alone, of
-    all runs: shown as points.
+    `metrics`: run -> client -> figures, of the runs shown, in their order. `by_seed`: of each seed alone, which are
+    shown as points.
     """
     common, named = common_clients(metrics)
     clients = [*named, MEAN]
@@ -65,7 +65,9 @@ def draw_clients(
             for row, run in enumerate(runs):
                 own = metrics[run].get(client)
                 if own is not None and metric in own.metrics:
-                    points = [_of_seed(one[run], client, metric, common) for one in by_seed if run in one]
+                    points = [
+                        _of_seed(one.metrics[run], client, metric, common) for one in by_seed if run in one.metrics
+                    ]
                     interval_row(axis, row, own.metrics[metric], points, looks[run].colour)
             axis.set_title(mean if client == MEAN else client)
             axis.grid(axis="y", visible=False)
