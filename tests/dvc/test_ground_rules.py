@@ -146,3 +146,10 @@ def test_a_training_that_is_forced_takes_the_models_that_are_there(graph: Worksp
     assert "has been trained" in copy.run("dvc", "repro", "--force", "--single-item", "train@news-fedavg").stderr
     copy.run("dvc", "repro", "--force", "--single-item", "evaluate@news-fedavg")
     assert copy.run("git", "status", "--short").stdout == ""
+
+
+def test_no_page_that_dvc_stores_is_in_git() -> None:
+    """DVC refuses a stage whose output git has."""
+    pages = ["*reports/report.html", "*reports/gallery.html", "*reports/examples.html"]
+    listed = subprocess.run(["git", "ls-files", *pages], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    assert listed == ""
