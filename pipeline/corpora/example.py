@@ -77,11 +77,11 @@ def examples_of(data: Iterable[str], kind: type[Kind]) -> dict[str, Kind]:
     return examples
 
 
-def is_sample(notes: Json) -> bool:
-    """Whether the sample was read instead of a source, by a data set's notes."""
-    return bool(notes["source"]["source"] == "sample")
+def is_sample(source: Json) -> bool:
+    """Whether the sample was read instead of a published source, by what notes and results say of the source."""
+    return bool(source["source"] == "sample")
 
 
 def sampled(data: Iterable[str]) -> set[str]:
     """The data sets of which only the sample was available. Results on the sample mean nothing."""
-    return {name for name in data if is_sample(read_json(layout.notes(name)))}
+    return {name for name in data if is_sample(read_json(layout.notes(name))["source"])}

@@ -6,10 +6,10 @@ import shutil
 from collections.abc import Sequence
 from typing import Any
 
-from pipeline.clients.manifest import Manifest
+from pipeline.clients.manifest import Manifest, by_split
 from pipeline.corpora import own_labelled
 from pipeline.corpora.conversation import Conversation
-from pipeline.corpora.example import SPLITS, write_examples
+from pipeline.corpora.example import write_examples
 from pipeline.corpora.organisation import split_folder
 from pipeline.corpora.qmsum import SpanEnd, own_folder, read_domains
 from pipeline.errors import QuorumError
@@ -62,11 +62,11 @@ def prepare(params: Params, organisation: str, run_id: str) -> tuple[Manifest, I
     if load_task(task_of(params, row.setting)).kind is Conversation:
         examples = {one.id: one for one in _meetings(organisation, own, params.data[name].span_end)}
         order = partition_order(alone, row.setting, [row.seed])
-        there = [split for split in SPLITS if any(one.split == split for one in examples.values())]
+        there = [split for split, ids in by_split(examples.values()).items() if ids]
         manifest = draw(row.setting, order, examples, row.seed, needed=there).manifest
     else:
         examples = {one.id: one for one in _texts(organisation, own, params, row.setting)}
-        manifest = {organisation: {s: [i for i, one in examples.items() if one.split == s] for s in SPLITS}}
+        manifest = {organisation: by_split(examples.values())}
     write_examples(layout.examples(name), examples.values())
     write_json(layout.notes(name), {"source": {"source": "own", "commit": None}, "examples": len(examples)})
     labels = {identity: one.label for identity, one in examples.items()}

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from markupsafe import Markup
 
+from pipeline.corpora.example import is_sample
 from pipeline.evaluation.pooled import LabelCounts, divergences
 from pipeline.plan.orders import ReportOrder
 from pipeline.report.figures.matrices import draw_gallery
@@ -37,7 +38,7 @@ def write_page(order: ReportOrder, results: Mapping[str, Result], text: str) -> 
 def warnings_of(order: ReportOrder, results: Mapping[str, Result]) -> Markup:
     """The warnings at the top of a page: results on samples, and random weights."""
     sources = [source for own in results.values() for source in own["source"].items()]
-    return warnings(order.backbone, {name for name, about in sources if about["source"] == "sample"})
+    return warnings(order.backbone, {name for name, source in sources if is_sample(source)})
 
 
 def table_if_any(path: Path) -> list[dict[str, str]]:

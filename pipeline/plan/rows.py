@@ -11,6 +11,7 @@ from pipeline.clients.setting import Count
 from pipeline.clients.skews import check_own
 from pipeline.clients.taking import Takes
 from pipeline.corpora.catalog import SOURCES, Options
+from pipeline.corpora.published_labelled import Headers
 from pipeline.corpora.qmsum import SpanEnd
 from pipeline.federated.algorithms import ALGORITHMS
 from pipeline.federated.methods import UNTRAINED
@@ -87,7 +88,7 @@ class Data(Record):
     file: FilePath | None = None
     span_end: SpanEnd = "inclusive"
     query: str | None = None
-    headers: Literal["all", "subject"] = "all"
+    headers: Headers = "all"
     classes: list[str] = Field(default_factory=list)
     take: Takes = Field(default_factory=Takes)
     backbone: str | None = None
