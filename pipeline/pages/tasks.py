@@ -8,7 +8,7 @@ from pipeline.evaluation.comparisons import Comparison, Effect, compare, on_know
 from pipeline.evaluation.intervals import Clusters
 from pipeline.evaluation.pooled import combined, value_of
 from pipeline.pages.files import drawn_of, empty_outputs, papers_numbers, warnings_of, write_page
-from pipeline.plan.orders import ReportOrder
+from pipeline.plan.orders import ReportOrder, RunRow
 from pipeline.report.task_page import Tables, TaskPage
 from pipeline.report.task_tables import Outcome, metrics_of
 from pipeline.runs.result_files import Result, read_results_of
@@ -55,18 +55,21 @@ def outcomes_of(order: ReportOrder, files: Mapping[str, Result]) -> dict[str, Ou
 
     `files`: run at a seed -> its result.
     """
-    found: dict[str, Outcome] = {}
+    by_run: dict[str, list[RunRow]] = {}
     unscored: dict[str, None] = {}
     for row in (row for row in order.runs if row.id in files):
-        metrics, result = load_task(order.data[row.data[0]]).metrics, files[row.id]
-        if metrics[0].name not in result["scores"]["examples"][0]:
+        if load_task(order.data[row.data[0]]).metrics[0].name in files[row.id]["scores"]["examples"][0]:
+            by_run.setdefault(row.name, []).append(row)
+        else:
             unscored[row.name] = None
-            continue
-        before = found[row.name].results if row.name in found else {}
-        found[row.name] = Outcome(found[row.name].row if before else row, metrics, {**before, row.seed: result})
     if unscored:
         say(f"report: {', '.join(unscored)}: have a loss alone, and are not shown; set decode: true")
-    return found
+
+    def outcome(rows: Sequence[RunRow]) -> Outcome:
+        metrics = load_task(order.data[rows[0].data[0]]).metrics
+        return Outcome(rows[0], metrics, {row.seed: files[row.id] for row in rows})
+
+    return {name: outcome(rows) for name, rows in by_run.items()}
 
 
 def write_tables(tables: Tables, outcomes: Outcomes) -> None:

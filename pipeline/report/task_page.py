@@ -157,8 +157,7 @@ class TaskPage:
         panels = {name: {title: one for title, one in own.items() if one} for name, own in curves.items()}
         found = [Drawing(draw_curves(own, LOSS), name, name) for name, own in panels.items() if own]
         if sizes:
-            scores = [rows.score_of(run, self.order.sign_flips)[run.metric.name] for run in sizes]
-            points = {run.row.name: [(run.sent / 1e6, score)] for run, score in zip(sizes, scores, strict=True)}
+            points = {run.row.name: [(run.sent / 1e6, round(run.mean(run.metric), 2))] for run in sizes}
             sent = draw_curves({"": points}, sizes[0].metric.title, "MB sent")
             found.append(Drawing(sent, "size_figure", "size_figure"))
         alphas = {s: getattr(self.order.settings[s], "alpha", None) for s in self.drawn if s.startswith(WHOLE)}

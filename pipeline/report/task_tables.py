@@ -14,6 +14,7 @@ from pipeline.clients.batches import LEAST_STEPS, batch_sizes
 from pipeline.clients.skews import SERVER
 from pipeline.corpora.labelled import Labelled
 from pipeline.evaluation import pooled
+from pipeline.evaluation.intervals import mean_ratio
 from pipeline.evaluation.pooled import BySeed, LabelCounts, value_of
 from pipeline.evaluation.scores import read_rows
 from pipeline.plan.orders import ReportOrder, RunRow
@@ -45,6 +46,10 @@ class Outcome:
     def scored(self) -> BySeed:
         """Seed -> its test rows."""
         return {seed: read_rows(own["scores"]["examples"]) for seed, own in self.results.items()}
+
+    def mean(self, metric: Metric) -> float:
+        """A metric over all test texts, mean over seeds: the value of `pooled.with_interval`, without the interval."""
+        return mean_ratio(pooled.combined([(1.0, self.scored)], metric))
 
     @property
     def sent(self) -> float:
@@ -93,12 +98,13 @@ def method_row(run: Outcome, label_counts: Mapping[int, LabelCounts], samples: i
         own = pooled.of_own_texts(rows, first) if own_texts else pooled.per_client(rows, counts, first)
         values.append(list(own.values()))
         missing.append(len(counts) - len(own))
-    best = [read_rows(own["scores"].get("best") or own["scores"]["examples"]) for own in run.results.values()]
+    at_best = {seed: own["scores"].get("best") for seed, own in run.results.items()}
+    best = [read_rows(rows) if rows else run.scored[seed] for seed, rows in at_best.items()]
     return {
         "run": run.row.name,
         "method": run.row.method,
         **score_of(run, samples),
-        **{one.name: round(pooled.with_interval(run.scored, one, samples).value, 2) for one in run.metrics[1:]},
+        **{one.name: round(run.mean(one), 2) for one in run.metrics[1:]},
         "by_seed": " / ".join(f"{value_of(rows, first):.1f}" for rows in run.scored.values()),
         "loss": _mean([value_of(rows, LOSS) for rows in run.scored.values()], 3),
         "at_best_round": _mean([value_of(rows, first) for rows in best]),
