@@ -81,5 +81,5 @@ def blob_names(records: object) -> set[str]:
     if isinstance(records, str):
         return {records} if _CHECKSUM.fullmatch(records) else set()
     if isinstance(records, Mapping):
-        records = [*records.keys(), *records.values()]
+        return blob_names(list(records.values()))
     return set().union(*map(blob_names, records)) if isinstance(records, list | tuple) else set()

@@ -132,11 +132,8 @@ def _at_seed(tokenizer: Tokenizer, row: RunRow, examples: Json) -> dict[str, dic
     """
     assert row.training is not None, "a run that distils is trained"
     history = [Round.of_row(one, row.seed) for one in read_table(layout.history(row.id))]
-    masks, found, store = (
-        read_adapter(layout.masks(row.id)),
-        dict[str, dict[str, list[Tally]]](),
-        PrefixStore(layout.store()),
-    )
+    masks, store = read_adapter(layout.masks(row.id)), PrefixStore(layout.store())
+    found: dict[str, dict[str, list[Tally]]] = {}
     for client, entries in _entries(row, "train").items():
         tokens = [store.training([entry.key])[0]["targets"].tolist() for entry in entries]
         best = best_rounds(history, client)[0]

@@ -51,12 +51,15 @@ def results_of(rows: Sequence[RunRow], files: Files, samples: int, label: str) -
             scores, figures = [files[row.id]["scores"] for row in own], figures_of(found.scored[name], samples)
             metrics[name] = {c: replace(one, other_losses=_other_losses(c, scores)) for c, one in figures.items()}
             advance(1)
-    found, by_seed = replace(found, metrics=metrics), {}
-    for seed in found.scored_by_seed:
-        own = [row for row in rows if row.seed == seed]
-        one_of_many = len(found.scored_by_seed) > 1
-        by_seed[seed] = results_of(own, files, samples, f"{label}: seed {seed}") if one_of_many else found
-    return replace(found, by_seed=by_seed)
+    found = replace(found, metrics=metrics)
+    seeds = list(found.scored_by_seed)
+    if len(seeds) == 1:
+        return replace(found, by_seed={seeds[0]: found})
+
+    def alone(seed: int) -> Results:
+        return results_of([row for row in rows if row.seed == seed], files, samples, f"{label}: seed {seed}")
+
+    return replace(found, by_seed={seed: alone(seed) for seed in seeds})
 
 
 def scores_of(rows: Sequence[RunRow], files: Files) -> Results:
