@@ -10,7 +10,7 @@ from pydantic import Field
 from pipeline.clients.batches import LEAST_STEPS, short_rounds
 from pipeline.clients.folds import Fold, refolded
 from pipeline.clients.manifest import Manifest
-from pipeline.clients.setting import Balanced, Domains, Iid, Setting
+from pipeline.clients.setting import Balanced, Domains, Iid, Setting, users_clients
 from pipeline.clients.skews import Given, Natural, Skewed
 from pipeline.corpora.conversation import Conversation
 from pipeline.errors import QuorumError
@@ -33,8 +33,7 @@ def partition(
         name: the setting's, for messages.
         groups: example -> its cluster, if the setting is skewed by cluster; owner -> its silo, if it has silos.
 
-    Raises:
-        QuorumError: the setting needs more examples than there are, or a given partition is of other examples.
+    Raises QuorumError if the setting needs more examples than there are, or a given partition is of other examples.
     """
     try:
         return setting.draw(refolded(examples, fold), seed, groups or {})
@@ -53,16 +52,14 @@ def check_rounds(
 ) -> list[str]:
     """Refuse a share that leaves a client too few steps a round; return a line on each client that is itself too small.
 
-    Args:
-        batch: the largest batch of the setting's trainings, and their local epochs.
-
-    Raises:
-        QuorumError: a client has too few steps, and would have enough with all of its examples.
+    `batch`: the largest batch of the setting's trainings, and their local epochs. Raises QuorumError if a client has
+    too few steps, and would have enough with all of its examples.
     """
-    small: dict[str, int] = {}
-    if not isinstance(setting, Balanced):
+    if isinstance(setting, Balanced):
+        small = users_clients(examples)
+    else:
         everything: Json = {"train_fraction": 1.0} | ({"only": {}} if isinstance(setting, Domains) else {})
-        small = short_rounds(partition(name, setting.model_copy(update=everything), examples, seed, fold), *batch)
+        small = set(short_rounds(partition(name, setting.model_copy(update=everything), examples, seed, fold), *batch))
     lines = []
     for client, steps in short_rounds(manifest, *batch).items():
         found = f"client {client} has {len(manifest[client]['train'])} training examples, so {steps} steps a round"

@@ -8,7 +8,7 @@ part of each. Section V-B2, Fig. 7, is kind `balanced`: 200 training, 40 validat
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import cycle
 from typing import Annotated, Literal
 
@@ -159,38 +159,39 @@ class Iid(Limited):
 
 
 class Balanced(Limited):
-    """One client for each domain, all with the same number of examples."""
+    """One client for each domain, all with the same number of examples; a user's client may have fewer."""
 
     kind: Literal["balanced"]
     counts: Counts
 
-    def draw(self, examples: Mapping[str, Example], seed: int, groups: Mapping[str, str]) -> Manifest:
+    def draw(self, examples: Mapping[str, Conversation], seed: int, groups: Mapping[str, str]) -> Manifest:
         """Draw `counts` examples of each split of each domain, within the corpus's splits.
 
-        Raises:
-            QuorumError: a domain has fewer examples than that.
+        Raises QuorumError if a published domain has fewer examples than that.
         """
         manifest: Manifest = {client: {} for client in self.clients}
+        users = users_clients(examples)
         for client in self.clients:
             for split, own in _of_domain(examples, client).items():
                 wanted = getattr(self.counts, split)
-                if len(own) < wanted:
+                if len(own) < wanted and client not in users:
                     raise QuorumError(f"{client} has {len(own)} {split} examples, not {wanted}; lower its counts")
                 manifest[client][split] = take_at_most(own, wanted, salt=f"{seed}/")
         return manifest
 
-    def fitted(self, examples: Mapping[str, Conversation], sample: Collection[str]) -> Balanced:
+    def fitted(self, examples: Mapping[str, Conversation]) -> Balanced:
         """With counts that the sample can give: the smallest number that any of its clients has of a split.
 
-        Counts are chosen for real corpora. A real client with fewer examples is a mistake in the counts.
-
-        Args:
-            sample: corpora that were not available, so that the sample is used instead of them.
+        Counts are chosen for real corpora, where a client with fewer examples is a mistake in the counts.
         """
-        made_up = {example.domain for example in examples.values() if example.corpus in sample}
-        own = [_of_domain(examples, client) for client in self.clients if client in made_up]
-        least = {split: min([getattr(self.counts, split), *(len(of[split]) for of in own)]) for split in SPLITS}
+        made_up = [_of_domain(examples, client) for client in self.clients if client not in users_clients(examples)]
+        least = {split: min([getattr(self.counts, split), *(len(of[split]) for of in made_up)]) for split in SPLITS}
         return self.model_copy(update={"counts": Counts(**least)})
+
+
+def users_clients(examples: Mapping[str, Conversation]) -> set[str]:
+    """The clients that are a user's, by their examples."""
+    return {example.owner for example in examples.values() if example.own}
 
 
 def _of_domain(examples: Mapping[str, Example], domain: str) -> dict[Split, list[str]]:

@@ -49,6 +49,11 @@ class Conversation:
         return self.domain
 
     @property
+    def own(self) -> bool:
+        """Whether it is of a user's meetings: their corpus has their client's name."""
+        return self.corpus == self.domain
+
+    @property
     def text(self) -> str:
         return "\n".join([self.query, *(f"{turn.speaker}: {turn.text}" for turn in self.turns)])
 

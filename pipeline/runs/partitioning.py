@@ -50,14 +50,14 @@ def draw(
         sample: the data sets of which only the sample is here; its numbers mean nothing.
         needed: the splits that every client of a domain must have.
 
-    Raises:
-        QuorumError: the examples do not fit the setting, a test leaks into training, or a client has too few steps.
+    Raises QuorumError if the examples do not fit the setting, a test leaks into training, or a client has too few
+    steps.
     """
     setting, fold, is_first = order.setting, order.folds.get(seed, "official"), seed == order.seeds[0]
     where = f"params.yaml: settings.{name}"
     if isinstance(setting, Domains | Iid | Balanced):
-        if isinstance(setting, Balanced):
-            setting = setting.fitted(examples, sample)
+        if isinstance(setting, Balanced) and sample:
+            setting = setting.fitted(examples)
             if is_first and setting != order.setting:
                 say(f"partition {name}: the sample has fewer examples than params.yaml needs: {setting.counts}")
         manifest = kinds.partition(name, setting, examples, seed, fold)

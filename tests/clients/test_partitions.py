@@ -125,11 +125,26 @@ def test_every_kind_draws_for_each_seed(setting: Setting, sizes: dict[str, list[
     assert sizes_of(first) == sizes
 
 
-@pytest.mark.parametrize(("sample", "counts"), [("AB", (5, 1, 4)), ("A", (8, 1, 4)), ("", (20, 1, 9))])
-def test_counts_are_fitted_to_clients_of_the_sample_alone(sample: str, counts: Sizes) -> None:
-    """20, 1 and 9 are wanted. B has the fewest training examples, A the fewest test examples."""
-    examples = {i: replace(e, corpus=e.domain) for i, e in corpus(A=(8, 2, 4), B=(5, 3, 6)).items()}
-    assert balanced_of(["A", "B"], 20, 1, 9).fitted(examples, set(sample)) == balanced_of(["A", "B"], *counts)
+def with_own(client: str, **sizes: Sizes) -> dict[str, Conversation]:
+    """As `corpus`; a client's meetings are a user's."""
+    return {i: replace(e, corpus=client) if e.domain == client else e for i, e in corpus(**sizes).items()}
+
+
+def test_counts_are_fitted_to_the_sample_and_not_to_a_users_client() -> None:
+    """20, 1 and 9 are wanted. B has the fewest training examples of the sample, A the fewest test examples."""
+    examples = with_own("Own", A=(8, 2, 4), B=(5, 3, 6), Own=(3, 1, 1))
+    clients = ["A", "B", "Own"]
+    assert balanced_of(clients, 20, 1, 9).fitted(examples) == balanced_of(clients, 5, 1, 4)
+
+
+def test_a_users_client_joins_balanced_clients_with_what_it_has(capsys: pytest.CaptureFixture[str]) -> None:
+    """It has more validation examples than the others may have, and fewer training examples."""
+    examples = with_own("Own", A=(30, 2, 2), Own=(3, 4, 1))
+    assert sizes_of(drawn(balanced_of(["A", "Own"], 20, 1, 2), examples, batch=4)) == {
+        "A": [20, 1, 2],
+        "Own": [3, 1, 1],
+    }
+    assert "client Own has 3 training examples, so 1 steps a round" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("corpora", [("qmsum", "qmsum"), ("qmsum", "ami")])
