@@ -15,9 +15,9 @@ The trained tensors are an adapter like any other, a dict of tensors:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal
 
 import torch
 from torch import Tensor, nn
@@ -39,13 +39,6 @@ Pool = Literal["mean", "first"]
 BOTTLENECK = ("down", "up", "norm.weight", "norm.bias")
 
 
-class Lower(NamedTuple):
-    """Stored outputs of a smaller frozen part: its number of layers, and a text's output (T, n), or None."""
-
-    layers: int
-    hidden: Callable[[Rendered], Tensor | None]
-
-
 class Encoder:
     """A pretrained encoder with a frozen part.
 
@@ -53,8 +46,7 @@ class Encoder:
         model: transformers' own, without a head.
         pool: a text's vector: the mean of its tokens, as in MiniLM's training, or the first one, as in BERT's.
 
-    Raises:
-        QuorumError: more layers are frozen than the model has.
+    Raises QuorumError if more layers are frozen than the model has.
     """
 
     def __init__(
@@ -108,29 +100,19 @@ class Encoder:
         first, second = ids.index(one), ids.index(other)
         return ids[:first], ids[first + 1 : second], ids[second + 1 :]
 
-    def encode(self, rendered: Sequence[Rendered], lower: Lower | None = None) -> Iterator[Prefix]:
+    def encode(self, rendered: Sequence[Rendered]) -> Iterator[Prefix]:
         """What is stored of each text, in their order: `hidden` (T, n) in fp32, or `ids` (T,); `targets`; `places`.
 
-        Texts are encoded one by one: in a batch the last bits of a text would depend on the other texts. They do not
-        depend on whether a text's layers are continued from `lower`.
+        Texts are encoded one by one: in a batch the last bits of a text would depend on the other texts.
         """
         for one in rendered:
             stored = {"ids": torch.tensor(one.source)}
             if not self.stores_tokens:
                 with torch.no_grad():
-                    stored = {"hidden": self._hidden(stored, one, lower)}
+                    hidden, _ = self._run(*self._embedded([stored], {}), {}, range(self.frozen.layers))
+                stored = {"hidden": hidden[0].cpu()}
             labels = {"targets": one.target, "places": one.places}
             yield stored | {name: torch.tensor(own, dtype=torch.int64) for name, own in labels.items()}
-
-    def _hidden(self, stored: Prefix, one: Rendered, lower: Lower | None) -> Tensor:
-        """The output (T, n) of the last frozen layer, on the CPU."""
-        begun = None if lower is None else lower.hidden(one)
-        if lower is None or begun is None:
-            hidden, _ = self._run(*self._embedded([stored], {}), {}, range(self.frozen.layers))
-        else:
-            states, mask = pad([begun.to(self.device)])
-            hidden, _ = self._run(states, mask, {}, range(lower.layers, self.frozen.layers))
-        return hidden[0].cpu()
 
     def states(self, prefixes: Sequence[Prefix], adapter: Mapping[str, Tensor]) -> tuple[Tensor, Tensor]:
         """The last layer's output (texts, longest, n) in fp32, and its mask (texts, longest), true at tokens."""
@@ -186,8 +168,7 @@ class Encoder:
 def select_layers(name: str, model: PreTrainedModel, selected: Sequence[int]) -> None:
     """Remove all other layers of a model, which gives a smaller one that was not trained as such.
 
-    Raises:
-        QuorumError: the model lacks one of the layers, or they are not in order.
+    Raises QuorumError if the model lacks one of the layers, or they are not in order.
     """
     layers = _layers_of(model)
     if sorted(set(selected)) != list(selected) or not set(selected) <= set(range(len(layers))):

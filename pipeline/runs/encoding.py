@@ -8,17 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from itertools import chain
 from typing import Any
-
-from torch import Tensor
 
 from pipeline.clients.manifest import Manifest
 from pipeline.errors import QuorumError
 from pipeline.model.backbone import Backbone, Limits, Prefix, Rendered
-from pipeline.model.encoder import Encoder, Lower
-from pipeline.model.frozen_part import FrozenPart
+from pipeline.model.encoder import Encoder
 from pipeline.model.store import PrefixStore, entry_key
 from pipeline.plan.learner import Reader, View, name_of
 from pipeline.plan.orders import EncodeOrder
@@ -32,11 +28,7 @@ from pipeline.workspace.record import Json
 
 @dataclass(frozen=True)
 class Reading:
-    """A learner's model, and how it reads and stores examples.
-
-    Attributes:
-        lower: the stored states of a lower cut, from which a deeper cut goes on.
-    """
+    """A learner's model, and how it reads and stores examples."""
 
     model: Backbone | Encoder
     task: AnyTask
@@ -44,7 +36,6 @@ class Reading:
     classes: tuple[str, ...]
     digest: str
     encoding: str
-    lower: Lower | None = None
 
     def windows(self, example: Any) -> list[Rendered]:
         """Tokenize an example: usually one window, several for a long paragraph."""
@@ -67,7 +58,7 @@ class Reading:
             yield from (self.model.encode(one, for_generation=False)[0] for one in windows)
             return
         task: EncoderTask = self.task  # type: ignore[assignment]  # an encoder's task
-        yield from (to_store(self.model, task, prefix) for prefix in self.model.encode(windows, self.lower))
+        yield from (to_store(self.model, task, prefix) for prefix in self.model.encode(windows))
 
 
 def encode(
@@ -79,16 +70,14 @@ def encode(
         examples: all examples of the setting's data sets.
         manifests: seed -> which client has which examples.
 
-    Raises:
-        QuorumError: a setting is longer than its backbone reads.
+    Raises QuorumError if a setting is longer than its backbone reads.
     """
     task, store = load_task(order.task), PrefixStore(layout.store())
     classes = tuple(order.classes) or task.classes([one for one in examples.values() if one.split == "train"])
-    indices, lower, computed = dict[str, Json](), dict[str, Lower](), 0
+    indices, computed = dict[str, Json](), 0
     for reader, runs in _alike(order):
         view, encoding, digest = reader.view, order.encoding[runs[0]], digest_of(reader.view.backbone)
-        uncut = view.model_copy(update={"frozen": "none"}).model_dump_json()  # equal for all cuts of one encoder
-        reading = Reading(model_of(reader), task, view, classes, digest, encoding, lower.get(uncut))
+        reading = Reading(model_of(reader), task, view, classes, digest, encoding)
         if not isinstance(reading.model, Encoder):
             _check_lengths(name, reading.model, view)
         seeds = sorted({seed for run in runs for seed in order.seeds[run]})
@@ -101,9 +90,6 @@ def encode(
             stored = [ids for split, ids in splits if isinstance(reading.model, Encoder) or split != "test"]
             wanted = dict(window for identity in chain(*stored) for window in windows[identity])
             computed += _fill(f"{name} {name_of(view)}", reading, wanted, store)
-        if isinstance(reading.model, Encoder) and (layers := reading.model.frozen.layers):
-            by_source = {one.source: key for key, one in chain(*windows.values())}
-            lower[uncut] = Lower(layers, partial(_hidden, by_source, store))
         content: Json = {"digest": digest, "encoding": encoding, "classes": list(classes)}
         content["entries"] = {i: [_entry(*one, reader.uncached) for one in own] for i, own in windows.items()}
         content["read"] = {i: [one.transcript_tokens, one.transcript_read] for i, ((_, one), *_) in windows.items()}
@@ -119,18 +105,12 @@ def _check_lengths(name: str, backbone: Backbone, view: View) -> None:
 
 
 def _alike(order: EncodeOrder) -> list[tuple[Reader, list[str]]]:
-    """Readers and the runs that read examples alike; of one encoder the lowest cut first."""
+    """Readers, and the runs that read examples alike."""
     found: dict[str, tuple[Reader, list[str]]] = {}
     for run, reader in order.readers.items():
         key = f"{reader.view.model_dump_json()} {reader.uncached}"
         found.setdefault(key, (reader, []))[1].append(run)
-    return sorted(found.values(), key=lambda one: FrozenPart.parse(one[0].view.frozen or "none").layers)
-
-
-def _hidden(keys: Mapping[tuple[int, ...], str], store: PrefixStore, window: Rendered) -> Tensor | None:
-    """The stored states of a lower cut, by a window's source tokens; None for a window that it did not read."""
-    key = keys.get(window.source)
-    return None if key is None else store.training([key])[0]["hidden"]
+    return list(found.values())
 
 
 def _fill(what: str, reading: Reading, wanted: Mapping[str, Rendered], store: PrefixStore) -> int:

@@ -16,16 +16,11 @@ from pipeline.corpora.example import examples_of
 from pipeline.corpora.labelled import Titled
 from pipeline.errors import QuorumError
 from pipeline.model.adapter import read_adapter
-from pipeline.model.encoder import Encoder
-from pipeline.model.store import PrefixStore
 from pipeline.plan.orders import PredictOrder, read_order
 from pipeline.runs import jobs
-from pipeline.runs.encoding import Reading
-from pipeline.runs.index import read_index
 from pipeline.runs.learners import model_of
 from pipeline.runs.predicting import Predictor
 from pipeline.tasks import TASKS as MODULES
-from pipeline.tasks.classify import TASK
 from pipeline.tasks.task import load_task
 from pipeline.workspace import layout
 from pipeline.workspace.files import read_json, read_jsonl
@@ -89,34 +84,6 @@ def test_owners_that_write_are_evaluated_as_each_alone_is(built: Workspace, monk
 def test_what_trains_is_all_that_is_saved(built: Workspace, run: str, parts: set[str]) -> None:
     names = (name.split(".") for name in read_adapter(built.folder / layout.adapter(f"{run}/1", "server")))
     assert {".".join(name[:2]) if name[0] == "layers" else name[0] for name in names} == parts
-
-
-def test_a_deeper_cut_continues_from_a_lower_one(copy: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The first of three layers runs for the lower cut, the two above it for the deeper one, with the same result."""
-    ran: dict[str, set[tuple[int, ...]]] = {}
-    run = Encoder._run
-
-    def noted(self: Encoder, hidden: Any, mask: Any, adapter: Any, layers: range) -> Any:
-        if layers:
-            ran.setdefault(str(self.frozen), set()).add(tuple(layers))
-        return run(self, hidden, mask, adapter, layers)
-
-    shutil.rmtree(copy.folder / "work/store")
-    monkeypatch.setattr(Encoder, "_run", noted)
-    copy.stage("encode", "news")
-    assert ran == {"e,0": {(0,)}, "e,0-2": {(1, 2)}}
-
-
-def test_a_deeper_cut_is_stored_as_if_it_were_the_only_one(built: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(built.folder)
-    learner = read_order(layout.order("predict", "news-head"), PredictOrder).learner
-    assert learner is not None
-    index, texts = read_index("news", "news-head"), examples_of(["news"], TASK.kind)
-    reading = Reading(model_of(learner), TASK, learner.view, index.classes, index.digest, index.encoding)
-    for identity, (entry, *_) in index.entries.items():
-        (alone,) = reading.encode(reading.windows(texts[identity]))
-        (found,) = PrefixStore(layout.store()).training([entry.key])
-        assert found["hidden"].equal(alone["hidden"])
 
 
 def test_a_partition_is_exported_under_fednlps_name_and_read_back(copy: Workspace) -> None:

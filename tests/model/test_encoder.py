@@ -10,10 +10,9 @@ from torch import Tensor
 
 from pipeline.errors import QuorumError
 from pipeline.model.backbone import Prefix, Rendered
-from pipeline.model.encoder import Encoder, Lower
+from pipeline.model.encoder import Encoder
 from pipeline.model.encoder_loading import attention_in_fp32
 from pipeline.model.frozen_part import Above, FrozenPart
-from pipeline.model.precision import Precision
 from pipeline.model.tiny import tiny_encoder, tiny_wordpieces
 
 CUTS = ("none", "e", "e,0", "e,0-1", "e,0-2")
@@ -126,22 +125,3 @@ def test_attention_of_bf16_is_in_fp32() -> None:
     (found,) = torch.autograd.grad(attended.square().sum(), query, retain_graph=True)
     (wanted,) = torch.autograd.grad(expected.square().sum(), query)
     assert torch.allclose(found, wanted, rtol=0.02, atol=1e-3)
-
-
-@pytest.mark.parametrize("precision", ["fp32", "bf16"])
-def test_a_deeper_cut_goes_on_from_a_lower_one_bit_for_bit(precision: Precision) -> None:
-    """`g` is not there below, so that its layers run from the first."""
-    below, above = encoder("e,0", precision=precision), encoder("e,0-2", precision=precision)
-    texts = rendered(below)
-    hidden = {one.source: own["hidden"] for one, own in zip(texts, below.encode(texts), strict=True)}
-    del hidden[texts[1].source]
-    lower = Lower(1, lambda one: hidden.get(one.source))
-    for own, alone in zip(above.encode(texts, lower), above.encode(texts), strict=True):
-        assert torch.equal(own["hidden"], alone["hidden"])
-
-
-def test_what_lies_below_is_not_run_again() -> None:
-    """States that are not the text's own: what comes out depends on them, not on the text."""
-    made, texts = encoder("e,0-1"), [Rendered(source, (0,), 5, 5) for source in ((2, 7, 7, 7, 3), (2, 9, 8, 9, 3))]
-    one, other = made.encode(texts, Lower(1, lambda _: torch.ones(5, made.width)))
-    assert torch.equal(one["hidden"], other["hidden"])
