@@ -11,15 +11,17 @@ from pipeline.pages.main import write_files
 from pipeline.plan.orders import ReportOrder
 from pipeline.report.main_page import draw, rows_are_of, summary
 from pipeline.report.notes import looks
-from pipeline.report.page import Cell, embedded, gain_text, page, table
+from pipeline.report.page import Cell, embedded, gain_digits, gain_text, p_value, page, table
 from pipeline.report.summaries import cases, lens
+from pipeline.tasks import TASKS
+from pipeline.tasks.task import LOSS, Metric, load_task
 from pipeline.workspace import layout
 from pipeline.workspace.files import read_json, read_jsonl
 from pipeline.workspace.record import Json
 from pipeline.workspace.tables import read_table
 
-SHOWN = ("average", "loss")
-"""The metrics of the result's table."""
+SHOWN = {one.name: one for one in (load_task(TASKS["summarize"]).metrics[0], LOSS)}
+"""The metrics of the result's tables, by name."""
 
 
 def run(order: ReportOrder) -> None:
@@ -55,9 +57,10 @@ def _result() -> Json:
     """The effects, the scores and the forest plot of the committed result."""
     tables = layout.RESULT / layout.TABLES
     scores = [row for row in read_table(tables / "main.csv") if row["client"] == "mean"]
-    heads = ["Method", "average ROUGE", "test loss, nats a token"]
-    rows = [[row["method"], *(_cell(row, metric) for metric in SHOWN)] for row in scores]
-    effects = [_effect(row) for row in read_table(tables / "comparisons.csv") if row["effect"]]
+    heads = ["Method", *(f"{one.title}, {one.unit}" for one in SHOWN.values())]
+    rows = [[row["method"], *(_score(row[one.name], one) for one in SHOWN.values())] for row in scores]
+    rows_of = read_table(tables / "comparisons.csv")
+    effects = [_effect(row) for row in rows_of if row["effect"] and row["metric"] in SHOWN]
     return {
         "effects": table(
             [Cell("comparison", kind="left"), "metric", "effect (95% interval)", "p, Holm"], effects, "effects"
@@ -69,10 +72,10 @@ def _result() -> Json:
 
 def _effect(row: Mapping[str, str]) -> list[object]:
     effect = Interval(*(float(row[column] or "nan") for column in ("effect", "low", "high")))
-    name = Cell(row["name"] + ("" if row["family"] else " *"), kind="text")
-    return [name, row["metric"], gain_text(effect, 2 if row["metric"] == "average" else 4), row["p_holm"] or row["p"]]
+    metric = SHOWN[row["metric"]]
+    name = Cell(row["terms"] + ("" if row["family"] else " *"), kind="text")
+    return [name, metric.title, gain_text(effect, gain_digits(metric)), p_value(float(row["p_holm"] or row["p"]))]
 
 
-def _cell(row: Mapping[str, str], metric: str) -> str:
-    digits = 2 if metric == "average" else 3
-    return f"{float(row[metric]):.{digits}f}" if row[metric] else "–"
+def _score(value: str, metric: Metric) -> str:
+    return f"{float(value):.{metric.digits}f}" if value else "–"

@@ -134,7 +134,7 @@ def test_the_main_table_on_the_page_has_the_rows_of_main_csv(main: Workspace) ->
     rows = read_table(main.folder / "reports/tables/main.csv")
     assert [(row["client"], row["run"]) for row in rows] == [(c, run) for c in (*DOMAINS, "mean") for run in RUNS]
     table = shown(main).split('<tr class="client">', 1)[1].split("</table>")[0]
-    averages = re.findall(r"<tr><td>[^<]*</td><td>(?:<span[^>]*>)?([\d.]+)", table)
+    averages = re.findall(r"<tr><td>[^<]*</td><td[^>]*>(?:<span[^>]*>)?([\d.]+)", table)
     assert averages == [f"{float(row['average']):.2f}" for row in rows]
 
 

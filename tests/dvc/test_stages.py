@@ -222,4 +222,4 @@ def test_the_tour_quotes_its_runs_and_the_committed_result(copy: Workspace) -> N
     quoted = {line["prediction"] for line in read_jsonl(copy.folder / "reports/predictions/fedselectkd/1.jsonl")}
     assert any(html.escape(text) in page for text in quoted if text)
     effects = read_table(ROOT / "experiments/full/reports/tables/comparisons.csv")
-    assert all(row["name"] in page for row in effects if row["effect"])
+    assert all(row["terms"] in page for row in effects if row["effect"])
