@@ -15,7 +15,7 @@ export MLFLOW_DISABLE_TELEMETRY := true
 export DVC_NO_ANALYTICS := 1
 export HF_HUB_DISABLE_TELEMETRY := 1
 
-.PHONY: help setup setup-flower smoke repro repro-all repro-full missing page tune fednlp faults ablations federation chaos chaos-crashes chaos-federation test coverage check-results golden ui lint docs bench clean
+.PHONY: help nginx setup setup-flower smoke repro repro-all repro-full missing page tune fednlp faults ablations federation chaos chaos-crashes chaos-federation test coverage check-results golden ui lint docs bench clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | sort | expand -t 18
@@ -91,6 +91,7 @@ missing: setup  ## the stages that repro-full has still to run
 
 page: setup  ## experiments/full/reports/report.html from the committed results, without texts, weights or training (a minute)
 	@cd $(FULL) && dvc repro plan && dvc repro --single-item report
+	@echo "page: open $(FULL)/reports/report.html"
 
 fednlp: setup  ## FedNLP: four tasks, skewed federations, and how much of an encoder is frozen (an hour and more)
 	$(call EXPERIMENT,experiments/fednlp)
@@ -105,10 +106,11 @@ IN ?= experiments/paper
 tune: setup  ## learning rates and knobs of IN=experiments/paper, chosen on validation (hours): results/tuning.csv
 	@cd $(IN) && dvc repro prepare backbone && $(call REFUSE_SAMPLE,$(IN)) && $(IN_EXPERIMENT) tune
 
-NEEDS_NGINX = command -v nginx >/dev/null || { echo "error: nginx not found: install it (Debian: apt-get install nginx-light), and run the same command again"; exit 1; }
+# First of all: Flower takes a minute to install.
+nginx:
+	@command -v nginx >/dev/null || { echo "error: nginx not found: install it (Debian: apt-get install nginx-light), and run the same command again"; exit 1; }
 
-federation: setup setup-flower  ## a real federation on this machine: a server and three organisations on Flower, AdaFedSelectKD (minutes)
-	@$(NEEDS_NGINX)
+federation: nginx setup setup-flower  ## a real federation on this machine: a server and three organisations on Flower, AdaFedSelectKD (minutes)
 	@python -m pipeline federation demonstrate
 
 chaos: chaos-crashes chaos-federation  ## all that is broken on purpose: the pipeline, a real federation, a thousand simulated clients
@@ -117,8 +119,7 @@ chaos: chaos-crashes chaos-federation  ## all that is broken on purpose: the pip
 chaos-crashes: setup  ## kill the pipeline at 200 moments, cut its power at 60, fill its disks, and run it once more
 	@python -m pytest tests/chaos/test_crashes.py tests/chaos/test_full_disks.py -n 0 -vv
 
-chaos-federation: setup setup-flower  ## break a real federation in ten ways, and knock at it uninvited (a quarter of an hour)
-	@$(NEEDS_NGINX)
+chaos-federation: nginx setup setup-flower  ## break a real federation in ten ways, and knock at it uninvited (a quarter of an hour)
 	@python -m pytest tests/chaos/test_federation_*.py -n 0 -vv
 
 STORE ?= .
