@@ -19,8 +19,7 @@ Vectors = NDArray[np.float32]
 def clusters(train: Vectors, others: Vectors, seed: int, count: int = CLUSTERS) -> tuple[list[str], list[str]]:
     """The cluster, as a label, of each training and of each other text, whose unit vectors are (texts, width).
 
-    Raises:
-        QuorumError: there are fewer training texts than clusters.
+    Raises QuorumError if there are fewer training texts than clusters.
     """
     return _clustered(train, others, seed, count)
 
@@ -32,8 +31,7 @@ def silos(
 
     `train` and `others` are (texts, width), and `owners` and `their_owners` name the owner of each text.
 
-    Raises:
-        QuorumError: there are fewer owners than silos.
+    Raises QuorumError if there are fewer owners than silos.
     """
     names, theirs = sorted(set(owners)), sorted(set(their_owners) - set(owners))
     means, other_means = _means(train, owners, names), _means(others, their_owners, theirs)

@@ -51,8 +51,7 @@ def sizes_of(shares: Floats, total: int, least: int = 1) -> Integers:
 
     A draw is never rejected, which would change the distribution.
 
-    Raises:
-        QuorumError: there are too few examples for so many clients.
+    Raises QuorumError if there are too few examples for so many clients.
     """
     clients = len(shares)
     if total < clients * least:
@@ -103,8 +102,7 @@ def partition(
         beta: how even the sizes are; None: all equal.
         least: the fewest examples that a client gets.
 
-    Raises:
-        QuorumError: there are too few examples.
+    Raises QuorumError if there are too few examples.
     """
     even = np.full(clients, 1 / clients)
     z = even if beta is None else drawing(seed, dataset, "quantity", clients, beta).dirichlet(np.full(clients, beta))

@@ -49,11 +49,7 @@ def _hash(texts: Texts) -> str:
 def read(path: Path, dataset: str, texts: Texts) -> dict[str, list[str]]:
     """Client -> ids of its training examples, from a file.
 
-    Args:
-        texts: all training texts.
-
-    Raises:
-        QuorumError: the file is missing or no partition, or belongs to other data.
+    `texts`: all training texts. Raises QuorumError if the file is missing or no partition, or belongs to other data.
     """
     content = read_json(path, remedy="export a partition, or correct `file`")
     parts = content.values() if isinstance(content, dict) else ()

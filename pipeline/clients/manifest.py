@@ -35,8 +35,7 @@ def take_at_most(ids: Sequence[str], count: int | None, salt: str = "") -> list[
 def check(manifest: Manifest, examples: Mapping[str, Example], where: str, needed: Sequence[Split] = SPLITS) -> None:
     """Check that every client has examples of each needed split, and that no meeting is in training and in a test.
 
-    Raises:
-        QuorumError: a client has no examples of a split, or a meeting of any client's test trains a client.
+    Raises QuorumError if a client has no examples of a split, or a meeting of any client's test trains a client.
     """
     for client, splits in manifest.items():
         for split in needed:

@@ -58,8 +58,7 @@ class Skewed(OfData):
     def draw(self, examples: Mapping[str, Example], seed: int, groups: Mapping[str, str]) -> Manifest:
         """Clients `client-00` and so on, with as many digits as the names need to sort in this order.
 
-        Raises:
-            QuorumError: there are too few texts, or alpha has no labels to skew.
+        Raises QuorumError if there are too few texts, or alpha has no labels to skew.
         """
         ids = by_split(examples.values())["train"]
         labels = [groups[i] if self.by == "cluster" else examples[i].label for i in ids]
@@ -90,8 +89,7 @@ class Natural(OfData):
     def draw(self, examples: Mapping[str, Example], seed: int, groups: Mapping[str, str]) -> Manifest:
         """Owners, or silos of owners, as clients.
 
-        Raises:
-            QuorumError: there are too few, or one has a name that no client can have.
+        Raises QuorumError if there are too few, or one has a name that no client can have.
         """
         owners = {i: groups.get(one.owner, "") if self.silos else one.owner for i, one in examples.items()}
         largest = largest_owners(examples, owners, self.least, in_each_split=self.own)[: self.clients]
@@ -126,11 +124,7 @@ class Given(OfData):
         return self
 
     def draw(self, examples: Mapping[str, Example], seed: int, groups: Mapping[str, str]) -> Manifest:
-        """The file's clients that have texts.
-
-        Raises:
-            QuorumError: the file is no partition of these examples.
-        """
+        """The file's clients that have texts. Raises QuorumError if the file is no partition of these examples."""
         there = {identity: examples[identity] for identity in by_split(examples.values())["train"]}
         assigned = {client: own for client, own in exchange.read(self.file, self.data_sets[0], there).items() if own}
         _check_names(assigned)

@@ -40,11 +40,7 @@ class Takes(Record):
 
 
 def taken(texts: Mapping[str, Kind], takes: Takes, seed: int) -> dict[str, Kind]:
-    """The texts that a seed uses, by id, in the order of `texts`.
-
-    Raises:
-        QuorumError: a split has no text left.
-    """
+    """The texts that a seed uses, by id, in the order of `texts`. Raises QuorumError if a split has no text left."""
     used: set[str] = set()
     for split in SPLITS:
         take: Take | None = getattr(takes, split)

@@ -62,8 +62,7 @@ def write_examples(path: Path, examples: Iterable[Any]) -> None:
 def examples_of(data: Iterable[str], kind: type[Kind]) -> dict[str, Kind]:
     """All examples of some data sets, by id; `kind` is the dataclass that their task reads.
 
-    Raises:
-        QuorumError: one is not prepared, or a line is no record of this kind.
+    Raises QuorumError if one is not prepared, or a line is no record of this kind.
     """
     adapter, examples = TypeAdapter(kind), {}
     for path in map(layout.examples, data):

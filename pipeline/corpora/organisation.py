@@ -52,8 +52,7 @@ class Checked:
 def meetings_of(folder: Path) -> dict[Path, Meeting]:
     """The meetings of a folder, with their summaries.
 
-    Raises:
-        QuorumError: there is none, or a meeting or summary is malformed.
+    Raises QuorumError if there is none, or a meeting or summary is malformed.
     """
     meetings = {}
     for one in check(folder):
@@ -68,8 +67,7 @@ def check(folder: Path) -> list[Checked]:
 
     Meetings may lie in subfolders with the names of splits.
 
-    Raises:
-        QuorumError: there is no such folder, it holds no meeting, or two of its meetings have one name.
+    Raises QuorumError if there is no such folder, it holds no meeting, or two of its meetings have one name.
     """
     if not folder.is_dir():
         raise QuorumError(f"{folder}: is not a folder; give the one that holds the meetings")
@@ -126,8 +124,7 @@ def _with_summary(path: Path) -> Meeting:
 def _with_query(meeting: Meeting, row: Mapping[str, str], line: int) -> Meeting:
     """A meeting with the summary of a table's row.
 
-    Raises:
-        QuorumError: there is no summary, or the turns are not among the meeting's.
+    Raises QuorumError if there is no summary, or the turns are not among the meeting's.
     """
     query, summary = (" ".join(row[column].split()) for column in ("query", "summary"))
     if not summary:
@@ -148,11 +145,8 @@ def _added(meeting: Meeting, query: str, answer: str, span: tuple[int, int]) -> 
 def split_folder(folder: Path, into: Path, *, roles: bool = False) -> None:
     """Write a client's meetings to `into/{train,val,test}`.
 
-    Args:
-        roles: whether speakers' names are replaced. Names that may be left are printed.
-
-    Raises:
-        QuorumError: the folder is missing or has fewer than three meetings, or a file cannot be read.
+    `roles`: whether speakers' names are replaced. Names that may be left are printed. Raises QuorumError if the folder
+    is missing or has fewer than three meetings, or a file cannot be read.
     """
     meetings = meetings_of(folder)
     given = {path: path.parent.name for path in meetings if path.parent != folder}

@@ -37,8 +37,8 @@ def read(
         kind: the record of one text.
         classes: the labels that some texts have; a task that trains on them can predict these.
 
-    Raises:
-        QuorumError: the file is missing or neither CSV nor JSONL, lacks a column, or a row is wrong; names its line.
+    Raises QuorumError if the file is missing or neither CSV nor JSONL, lacks a column, or a row is wrong; names its
+    line.
     """
     columns, adapter = COLUMNS[kind], TypeAdapter(kind)
     needed = [column for column in columns if column != "answers"]
@@ -143,9 +143,8 @@ COLUMNS: dict[type[Example], Mapping[str, Callable[[Json, str], object]]] = {
 def _check_trained(path: Path, texts: Mapping[int, Kind], classes: Callable[[Sequence[Kind]], Sequence[str]]) -> None:
     """Check the texts of a file, by line.
 
-    Raises:
-        QuorumError: a group is in training and in the test, or no training text has a text's label, so that no model
-            could learn it.
+    Raises QuorumError if a group is in training and in the test, or no training text has a text's label, so that no
+    model could learn it.
     """
     trained = {text.group: line for line, text in texts.items() if text.split == "train"}
     known = set(classes([text for text in texts.values() if text.split == "train"]))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import zip_longest
 from pathlib import Path
@@ -14,8 +15,7 @@ from pipeline.errors import QuorumError
 def text_of(path: Path) -> str:
     """A text file in any encoding: UTF-8, else the most likely one.
 
-    Raises:
-        QuorumError: it cannot be read, or is no text.
+    Raises QuorumError if it cannot be read, or is no text.
     """
     try:
         content = path.read_bytes()
@@ -41,8 +41,7 @@ def rows_of(path: Path, columns: Sequence[str], *, shorter: bool = False) -> Ite
         columns: those that must be there.
         shorter: whether a row may have fewer cells than the header; the others are empty.
 
-    Raises:
-        QuorumError: a column is missing, the file is no CSV, or a row has a wrong number of cells.
+    Raises QuorumError if a column is missing or there twice, the file is no CSV, or a row has a wrong number of cells.
     """
     text = text_of(path)
     csv.field_size_limit(max(csv.field_size_limit(), len(text)))
@@ -62,6 +61,8 @@ def rows_of(path: Path, columns: Sequence[str], *, shorter: bool = False) -> Ite
         if header is None:
             header = cells
             check_columns(path, header, columns)
+            if twice := [name for name, times in Counter(header).items() if name and times > 1]:
+                raise QuorumError(f"{where}: has two columns {twice[0]!r}; remove or rename one")
         elif len(cells) > len(header) or (0 < len(cells) < len(header) and not shorter):
             raise QuorumError(
                 f'{where}: {len(cells)} fields, and the header has {len(header)}; write "…" around a text that has a '
@@ -72,10 +73,7 @@ def rows_of(path: Path, columns: Sequence[str], *, shorter: bool = False) -> Ite
 
 
 def check_columns(path: Path, found: Iterable[str], needed: Sequence[str]) -> None:
-    """
-    Raises:
-        QuorumError: a needed column is not among those found.
-    """
+    """Check that a file has the columns. Raises QuorumError if a needed one is not among those found."""
     has = list(found)
     if missing := [column for column in needed if column not in has]:
         raise QuorumError(

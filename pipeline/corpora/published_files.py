@@ -37,11 +37,7 @@ def answers(address: str) -> bool:
 
 
 def download(address: str, path: Path) -> None:
-    """Write what an address serves to a file.
-
-    Raises:
-        QuorumError: it serves nothing.
-    """
+    """Write what an address serves to a file. Raises QuorumError if it serves nothing."""
     try:
         with urllib.request.urlopen(address, timeout=DOWNLOAD_SECONDS) as answer:
             write_bytes(path, answer.read())
@@ -87,8 +83,7 @@ class Listed:
     def fetch(self, mirror: Path | None, downloads: Path, into: Path) -> None:
         """Copy the files from the mirror, or else from upstream; a file that is downloaded already is used again.
 
-        Raises:
-            QuorumError: upstream is out of reach, or a file is missing, truncated or altered.
+        Raises QuorumError if upstream is out of reach, or a file is missing, truncated or altered.
         """
         source, folder = ("upstream", downloads) if mirror is None else ("mirror", mirror / self.mirrored)
         listed = self.checksums()
@@ -156,9 +151,8 @@ class Archived:
     def fetch(self, mirror: Path | None, downloads: Path, into: Path) -> None:
         """Unpack the mirror's archive, which has our paths, or else the tarballs of the pinned commits.
 
-        Raises:
-            QuorumError: an archive is out of reach, damaged or altered. Nothing is written if a member is
-                absolute, or if it or a link leads out of its archive.
+        Raises QuorumError if an archive is out of reach, damaged or altered. Nothing is written if a member is
+        absolute, or if it or a link leads out of its archive.
         """
         if mirror is None:
             archives = [(ball.fetched(downloads), ball.paths) for ball in self.tarballs]

@@ -58,9 +58,8 @@ def newsgroups(folder: Path, headers: Headers) -> list[Labelled]:
 
     The by-date split has no development set: ours is the first training posts of each group in a fixed shuffle.
 
-    Args:
-        headers: `all` reads the whole file, as FedNLP's code does; `subject` only the subject and the body, because a
-            header of usual length fills 64 tokens.
+    `headers`: `all` reads the whole file, as FedNLP's code does; `subject` only the subject and the body, because a
+    header of usual length fills 64 tokens.
     """
     found: list[Labelled] = []
     for split, name in POSTS.items():

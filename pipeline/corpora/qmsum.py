@@ -75,8 +75,7 @@ class _File(BaseModel):
 def parse_meeting(path: Path) -> Meeting:
     """Read one meeting file.
 
-    Raises:
-        QuorumError: malformed JSON, a missing key, a wrong type, an empty transcript, a negative or reversed span.
+    Raises QuorumError for malformed JSON, a missing key, a wrong type, an empty transcript, or a span that is reversed.
     """
     data = read_json(path, remedy="replace the file by a valid one in QMSum's schema")
     try:
@@ -114,11 +113,8 @@ def examples_of(meeting: Meeting, domain: str, split: Split, span_end: SpanEnd, 
 def read_domains(folders: Mapping[str, Path], span_end: SpanEnd) -> tuple[list[Conversation], Notes]:
     """The examples of every meeting at `{train,val,test}/*.json` below each folder, and what was corrected.
 
-    Args:
-        folders: of QMSum's domains, and of clients with their own meetings.
-
-    Raises:
-        QuorumError: a split has no meeting, or a file is not one.
+    `folders`: of QMSum's domains, and of clients with their own meetings. Raises QuorumError if a split has no meeting,
+    or a file is not one.
     """
     examples: list[Conversation] = []
     notes = Notes()

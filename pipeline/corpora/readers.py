@@ -40,11 +40,7 @@ class Read:
 
 
 def read_source(source: str, folder: Path, options: Options) -> Read:
-    """Read a published source.
-
-    Raises:
-        QuorumError: a file is missing or is not as published.
-    """
+    """Read a published source. Raises QuorumError if a file is missing or is not as published."""
     origin = SOURCES[source]
     remedy = origin.how_to_get if isinstance(origin, ByHand) else f"run `dvc repro ingest@{source}`"
     try:

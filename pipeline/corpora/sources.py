@@ -34,8 +34,7 @@ def reachable(corpus: str, source: SourceName) -> bool:
 def choose(corpus: str, wanted: str) -> SourceName:
     """The first of mirror, upstream and sample that is available if `wanted` is `auto`, else `wanted`.
 
-    Raises:
-        QuorumError: none is available; the message says how to get the corpus.
+    Raises QuorumError if none is available; the message says how to get the corpus.
     """
     if wanted != "auto":
         return wanted  # type: ignore[return-value]  # checked with params.yaml
@@ -69,8 +68,7 @@ def is_outdated(corpus: str, wanted: str) -> bool:
 def fetch(corpus: str, source: SourceName, into: Path) -> None:
     """Copy a corpus's files to a folder, by their published paths.
 
-    Raises:
-        QuorumError: the source is out of reach, or a file is missing, truncated or altered.
+    Raises QuorumError if the source is out of reach, or a file is missing, truncated or altered.
     """
     published = SOURCES[corpus]
     if source == "sample" or isinstance(published, ByHand):

@@ -45,8 +45,7 @@ def joined(words: Sequence[str]) -> str:
 def turns_of(lines: Iterable[tuple[str | None, str]], first: str) -> tuple[Turn, ...]:
     """Lines as (speaker, words) -> turns. A line without a speaker continues the turn before; lines without words go.
 
-    Args:
-        first: the speaker of the first line, if it names none.
+    `first`: the speaker of the first line, if it names none.
     """
     turns: list[tuple[str, list[str]]] = []
     for speaker, words in lines:

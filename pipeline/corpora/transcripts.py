@@ -38,8 +38,7 @@ Line = tuple[str | None, str]
 def read_transcript(path: Path) -> list[Turn]:
     """The turns of a meeting.
 
-    Raises:
-        QuorumError: the file is missing, of another format or damaged, names no speaker first, or holds no turn.
+    Raises QuorumError if the file is missing, of another format or damaged, names no speaker first, or holds no turn.
     """
     if not path.is_file():
         raise QuorumError(f"{path}: no such file; give a meeting as {', '.join(READERS)}")
@@ -132,8 +131,7 @@ def _lines(text: str) -> Iterator[tuple[int, Line]]:
 def _heading(line: str, colons: bool) -> str | None:
     """The name in `Ann Lee   0:03` or `[Ann Lee] 10:15:02`, None of another line.
 
-    Args:
-        colons: whether speakers are before colons so far: then `we can meet at 10:30` is words, by its small letter.
+    `colons`: whether speakers are before colons so far: then `we can meet at 10:30` is words, by its small letter.
     """
     before, *time = line.rsplit(None, 1)
     name = before.removeprefix("[").removesuffix("]").strip()

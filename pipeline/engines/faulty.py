@@ -46,8 +46,7 @@ class Faulty:
         seed: determines faults and durations.
         sends: what clients send, which a `reversed` update needs to know.
 
-    Raises:
-        QuorumError: some answers never arrive and there is no deadline, or a poisoned client is unknown.
+    Raises QuorumError if some answers never arrive and there is no deadline, or a poisoned client is unknown.
     """
 
     def __init__(

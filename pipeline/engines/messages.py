@@ -116,11 +116,7 @@ Header = TypeVar("Header", Request, Reply)
 
 
 def parsed(kind: type[Header], text: str) -> Header:
-    """Parse a header.
-
-    Raises:
-        QuorumError: the text is not a header of this kind.
-    """
+    """Parse a header. Raises QuorumError if the text is not a header of this kind."""
     try:
         return kind.model_validate_json(text)
     except ValidationError as error:

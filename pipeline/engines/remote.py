@@ -140,8 +140,7 @@ class Remote:
             unknown: the nodes that also score the model that the round began with.
             lenient: leave out nodes that fail each time.
 
-        Raises:
-            QuorumError: a node failed each time, and `lenient` is False.
+        Raises QuorumError if a node failed each time, and `lenient` is False.
         """
         bodies = dict.fromkeys(names, body) if isinstance(body, bytes) else body
 
@@ -241,8 +240,7 @@ def _arrival(outcome: Outcome) -> Arrival | Failure:
 def handshake(link: Link, names: Sequence[str], job: str, own: Facts) -> dict[str, Facts]:
     """The facts of these nodes, all of which must answer, compared with `own`, the server's.
 
-    Raises:
-        QuorumError: a fact that results depend on differs; the message has its name and both values.
+    Raises QuorumError if a fact that results depend on differs; the message has its name and both values.
     """
     facts: dict[str, Facts] = {}
     for name, reply in Remote(link, {}, Tolerance(), job=job).request_all(names, "hello", 0, b"").items():

@@ -142,11 +142,7 @@ class Effect:
 
 
 def read_comparisons(path: Path) -> Comparisons:
-    """Parse comparisons.yaml.
-
-    Raises:
-        QuorumError: the file is missing or no YAML, or a key is wrong.
-    """
+    """Parse comparisons.yaml. Raises QuorumError if the file is missing or no YAML, or a key is wrong."""
     try:
         return Comparisons.model_validate(yaml.safe_load(path.read_text(encoding="utf-8")) or {})
     except FileNotFoundError:
@@ -160,8 +156,7 @@ def read_comparisons(path: Path) -> Comparisons:
 def unknown_runs(path: Path, comparisons: Sequence[Comparison], known: Collection[str]) -> list[str]:
     """List the runs of comparisons, in the file `path`, that are not among the planned ones.
 
-    Raises:
-        QuorumError: a run is spelt almost like a planned one.
+    Raises QuorumError if a run is spelt almost like a planned one.
     """
     named = {run: one.name for one in comparisons for run in one.terms if run not in known}
     for run, name in named.items():
@@ -178,11 +173,8 @@ def on_known_metrics(
 ) -> list[Comparison]:
     """The comparisons, in the file `path`, on the metrics that their runs have: other tasks have others.
 
-    Args:
-        metrics: run -> its metrics; other runs may have any.
-
-    Raises:
-        QuorumError: a metric is spelt almost like one that the run has.
+    `metrics`: run -> its metrics; other runs may have any. Raises QuorumError if a metric is spelt almost like one that
+    the run has.
     """
     found = []
     for one in comparisons:

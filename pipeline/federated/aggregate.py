@@ -46,8 +46,7 @@ class MeanCosine:
     For u_i = Δ_i / ‖Δ_i‖, the cosines of all ordered pairs sum to ‖Σ u_i‖² − n, which is divided by n (n − 1). A client
     whose change is 0 has no direction and does not count.
 
-    Args:
-        start: the adapter that clients began with; empty if they send changes.
+    `start`: the adapter that clients began with; empty if they send changes.
     """
 
     def __init__(self, start: Adapter) -> None:

@@ -37,8 +37,7 @@ def save_progress(key: str, progress: Progress, private: Private) -> None:
 def load_progress(folder: Path, key: str) -> tuple[Progress, Private] | None:
     """Load the last finished round; None if there is none.
 
-    Raises:
-        QuorumError: the checkpoint is damaged or of another order.
+    Raises QuorumError if the checkpoint is damaged or of another order.
     """
     blobs = Blobs(folder)
     if (text := blobs.state()) is None:

@@ -110,8 +110,7 @@ class Engine(Protocol):
     def arrivals(self) -> Iterator[Arrival | Failure]:
         """The answers in the order in which they arrive, at least one per assignment; ends when none is outstanding.
 
-        Raises:
-            QuorumError: a client's training failed and cannot be repeated.
+        Raises QuorumError if a client's training failed and cannot be repeated.
         """
 
     def score(

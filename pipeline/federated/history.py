@@ -91,8 +91,7 @@ _NOT_FIGURES = {"run", *(known.name for known in fields(Round))}
 def check_names(figures: Iterable[str], masks: Iterable[str]) -> None:
     """Check that the names of figures and masks can be read back from files.
 
-    Raises:
-        QuorumError: a figure has the name of a column, or a name has a slash.
+    Raises QuorumError if a figure has the name of a column, or a name has a slash.
     """
     figures = list(figures)
     taken = [*(_NOT_FIGURES & set(figures)), *(name for name in (*figures, *masks) if "/" in name)]

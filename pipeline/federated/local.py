@@ -61,8 +61,7 @@ class LocalClientData:
     ) -> Fit:
         """Train a copy of `start`; see `ClientData.fit`.
 
-        Raises:
-            QuorumError: the loss or its gradient is not finite.
+        Raises QuorumError if the loss or its gradient is not finite.
         """
         began, epochs, size = time.monotonic(), self._training.local_epochs, self._training.batch_size
         student = _trainable(start, self._device)

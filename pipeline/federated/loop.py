@@ -73,8 +73,7 @@ def run_rounds(
         seed: determines the selection of clients.
         job: the training's name; updates of another training are refused.
 
-    Raises:
-        QuorumError: a round has too few good updates, and the rules do not allow to skip it.
+    Raises QuorumError if a round has too few good updates, and the rules do not allow to skip it.
     """
     for callback in callbacks:
         callback.begin(progress)

@@ -49,8 +49,7 @@ class Progress:
         `NAME` is a figure of the server and becomes `server/NAME` in every row; `CLIENT/NAME` becomes `NAME` in the
         row of that client.
 
-        Raises:
-            QuorumError: a name is a column of the history, or its client has no row in the round.
+        Raises QuorumError if a name is a column of the history, or its client has no row in the round.
         """
         rows = self.last
         if not figures or not rows:

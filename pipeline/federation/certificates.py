@@ -45,8 +45,7 @@ def make_server_certificate(host: str, days: int = SERVER_DAYS) -> None:
 
     Nodes need nothing new, since the authority stays the same.
 
-    Raises:
-        QuorumError: the authority's key is missing.
+    Raises QuorumError if the authority's key is missing.
     """
     if not AUTHORITY_KEY.is_file():
         raise QuorumError(f"{AUTHORITY_KEY}: is missing; run `python -m pipeline federation certificates` first")

@@ -37,8 +37,7 @@ def agreed_classes(params: Params, setting: str) -> tuple[str, ...]:
 
     A task whose classes do not depend on its data, such as answering questions, needs no list.
 
-    Raises:
-        QuorumError: params.yaml has no classes, and no site sees those of the others.
+    Raises QuorumError if params.yaml has no classes, and no site sees those of the others.
     """
     name, task = params.settings[setting].data_sets[0], load_task(task_of(params, setting))
     if task.kind not in CLASSED:
@@ -52,8 +51,7 @@ def agreed_classes(params: Params, setting: str) -> tuple[str, ...]:
 def prepare(params: Params, organisation: str, run_id: str) -> tuple[Manifest, Index]:
     """Turn an organisation's folder or file into examples, and draw and encode them as the only client.
 
-    Raises:
-        QuorumError: params.yaml does not name the organisation, or it has no data.
+    Raises QuorumError if params.yaml does not name the organisation, or it has no data.
     """
     if organisation not in params.own:
         raise QuorumError(f"params.yaml: own: has no {organisation!r}; all sites share one params.yaml")

@@ -18,8 +18,8 @@ from pipeline.workspace.files import sha256_json
 def planned_training(run_id: str) -> tuple[Training, TrainOrder]:
     """A run's training and its order.
 
-    Raises:
-        QuorumError: a federation cannot train the run, because it communicates nothing, pools data or simulates faults.
+    Raises QuorumError if a federation cannot train the run, because it communicates nothing, pools data or simulates
+    faults.
     """
     row = planned_run(run_id)
     order = read_order(layout.order("train", row.name), TrainOrder)

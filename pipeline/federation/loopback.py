@@ -41,8 +41,7 @@ PATIENCE_SECONDS = 900.0
 def demonstrate() -> None:
     """Set up four sites, train AdaFedSelectKD over them, and summarize a meeting with one organisation's adapter.
 
-    Raises:
-        QuorumError: a site ends before the training does. The message has the last lines of its log.
+    Raises QuorumError if a site ends before the training does. The message has the last lines of its log.
     """
     began = time.monotonic()
     home = layout.work() / "federation-loopback"

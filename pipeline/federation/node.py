@@ -38,8 +38,7 @@ from pipeline.workspace.progress import say
 def run(site: NodeSite) -> None:
     """Prepare the data, then answer requests until the process ends.
 
-    Raises:
-        QuorumError: the folder, the keys or Flower's environment is not usable.
+    Raises QuorumError if the folder, the keys or Flower's environment is not usable.
     """
     _check_files(site)
     node = open_node(site)

@@ -37,8 +37,7 @@ START_SECONDS, WARN_DAYS = 60.0, 14
 def run(site: ServerSite) -> None:
     """Start the server, train with all organisations, and stop the server.
 
-    Raises:
-        QuorumError: a certificate, a key or Flower is missing; sites differ; or a round has too few answers.
+    Raises QuorumError if a certificate, a key or Flower is missing; sites differ; or a round has too few answers.
     """
     _check_certificates()
     plan.run()
@@ -67,8 +66,7 @@ def running_server(site: ServerSite) -> Iterator[SocketLink]:
 def train_over(link: SocketLink, site: ServerSite) -> Finished:
     """Shake hands, train, and write the server's adapter, the history, the events and the organisations' facts.
 
-    Raises:
-        QuorumError: sites differ, or a round has too few answers.
+    Raises QuorumError if sites differ, or a round has too few answers.
     """
     run_id = layout.run_id(site.run, site.seed)
     training, order = planned_training(run_id)

@@ -53,10 +53,9 @@ ALLOWED = Path("federation/allowed.txt")
 def read_site(path: Path = SITE) -> ServerSite | NodeSite:
     """Read federation.yaml.
 
-    Raises:
-        QuorumError: the file is missing, or a key is unknown, missing, of a wrong type or out of range.
+    Raises QuorumError if the file is missing, or a key is unknown, missing, of a wrong type or out of range.
     """
-    data, _ = read_plain(path)
+    data, _ = read_plain(path, "write it as docs/operating.md shows, or run from its folder")
     adapter: TypeAdapter[ServerSite | NodeSite] = TypeAdapter(Site)
     try:
         return adapter.validate_python(data)
@@ -67,8 +66,7 @@ def read_site(path: Path = SITE) -> ServerSite | NodeSite:
 def socket_path(name: str) -> Path:
     """The absolute path of a site's Unix socket.
 
-    Raises:
-        QuorumError: it has more than 107 bytes, the system's limit.
+    Raises QuorumError if it has more than 107 bytes, the system's limit.
     """
     path = (STATE / f"{name}.sock").resolve()
     if len(str(path).encode()) > 107:

@@ -36,9 +36,8 @@ class Head(Protocol):
     def __call__(self, hidden: Tensor, targets: Tensor | None = None, /) -> Tensor:
         """Logits in fp32: (items, width) -> (items, classes).
 
-        Args:
-            targets: (items,). A head in bf16 then takes each target's logit from its row's, which softmax does not see
-                and which keeps the digits that count.
+        `targets`: (items,). A head in bf16 then takes each target's logit from its row's, which softmax does not see
+        and which keeps the digits that count.
         """
 
 
@@ -130,8 +129,7 @@ class Backbone(ABC):
     def render(self, example: Conversation, limits: Limits) -> Rendered:
         """Token ids of an example; truncation takes the end of the transcript, never the query.
 
-        Raises:
-            QuorumError: the query leaves no room for a transcript.
+        Raises QuorumError if the query leaves no room for a transcript.
         """
         before, after, between, start = self._template(example.query)
         room = limits.source_tokens - len(before) - len(after)

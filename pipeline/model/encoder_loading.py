@@ -36,8 +36,8 @@ def load_encoder(
         frozen: its frozen part.
         layers: the numbers of the layers that it has, from below; None: all.
 
-    Raises:
-        QuorumError: the folder is missing or damaged, or lacks one of the layers, or more are frozen than there are.
+    Raises QuorumError if the folder is missing or damaged, or lacks one of the layers, or more are frozen than there
+    are.
     """
     name = read_json(folder / ABOUT_BACKBONE, remedy="run `dvc repro`")["name"]
     attention = FP32_ATTENTION if precision == "bf16" and device.type == "cpu" else "sdpa"
@@ -55,8 +55,7 @@ def load_encoder(
 def reading_weights(folder: Path, remedy: str) -> Iterator[None]:
     """Let transformers read a folder, without its messages.
 
-    Raises:
-        QuorumError: the folder is damaged; `remedy` is the end of the message.
+    Raises QuorumError if the folder is damaged; `remedy` is the end of the message.
     """
     logging.disable_progress_bar()
     logging.set_verbosity_error()

@@ -20,8 +20,7 @@ from pipeline.workspace.layout import ABOUT_BACKBONE
 def load_backbone(folder: Path, adapted_layers: int, device: torch.device, precision: Precision = "fp32") -> Backbone:
     """The backbone in a folder that the `backbone` stage wrote.
 
-    Raises:
-        QuorumError: the folder is missing or damaged, or has fewer decoder layers than are to be adapted.
+    Raises QuorumError if the folder is missing or damaged, or has fewer decoder layers than are to be adapted.
     """
     name = read_json(folder / ABOUT_BACKBONE, remedy="run `dvc repro backbone`")["name"]
     with reading_weights(folder, "run `dvc repro --force backbone`"):

@@ -29,11 +29,8 @@ GGUF_SHA256 = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"
 def obtain(name: str, into: Path, downloads: Path, weights: Path | None = None) -> None:
     """Put a preset's weights, tokenizer and `quorum.json` (name, digest of the weights) into a folder.
 
-    Args:
-        weights: a folder in the hub's file layout, read instead of the model hub.
-
-    Raises:
-        QuorumError: the registry or the hub cannot be reached, or a download is not the published file.
+    `weights`: a folder in the hub's file layout, read instead of the model hub. Raises QuorumError if the registry or
+    the hub cannot be reached, or a download is not the published file.
     """
     make_folder(into)
     model, tokenizer = _read(name, ENCODERS.get(name) or PRESETS[name], downloads, weights)

@@ -31,8 +31,7 @@ NATIVE = {"avx512_bf16", "amx_bf16"}
 def resolve(wanted: Literal["auto", "fp32", "bf16"], device: str) -> Precision:
     """The precision that `precision` of params.yaml means on this machine, computing on `device`.
 
-    Raises:
-        QuorumError: bf16 is wanted, and nothing here multiplies it natively.
+    Raises QuorumError if bf16 is wanted, and nothing here multiplies it natively.
     """
     if wanted == "fp32":
         return "fp32"

@@ -22,8 +22,7 @@ LENGTH_BYTES = 8
 def digest_of_tensors(path: Path) -> str:
     """sha256 of a file's tensors: of their names, types, shapes and bytes, but not of the file's metadata.
 
-    Raises:
-        QuorumError: the file is missing, damaged or changed.
+    Raises QuorumError if the file is missing, damaged or changed.
     """
     content = tensor_bytes(path)
     end = LENGTH_BYTES + int.from_bytes(content[:LENGTH_BYTES], "little")
@@ -45,8 +44,7 @@ def count_of_tensors(path: Path) -> int:
 def tensor_bytes(path: Path) -> bytes:
     """The bytes of an adapter's or a mask's file, checked against the sha256 that its training saved.
 
-    Raises:
-        QuorumError: the file is missing or changed.
+    Raises QuorumError if the file is missing or changed.
     """
     try:
         content = path.read_bytes()

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from markupsafe import Markup
 
 from pipeline.corpora.example import is_sample
+from pipeline.evaluation.comparisons import Comparison, unknown_runs
 from pipeline.evaluation.pooled import LabelCounts, divergences
 from pipeline.plan.orders import ReportOrder
 from pipeline.report.figures.matrices import draw_gallery
@@ -17,6 +18,7 @@ from pipeline.report.task_tables import federation_row
 from pipeline.runs.result_files import Result, identity_of
 from pipeline.workspace import layout
 from pipeline.workspace.files import empty_folder, read_json, write_json, write_text
+from pipeline.workspace.progress import say
 from pipeline.workspace.record import Json
 from pipeline.workspace.tables import read_table
 
@@ -39,6 +41,12 @@ def warnings_of(order: ReportOrder, results: Mapping[str, Result]) -> Markup:
     """The warnings at the top of a page: results on samples, and random weights."""
     sources = [source for own in results.values() for source in own["source"].items()]
     return warnings(order.backbone, {name for name, source in sources if is_sample(source)})
+
+
+def say_unknown(order: ReportOrder, comparisons: Sequence[Comparison]) -> None:
+    """Print the runs of comparisons that are not planned. Raises QuorumError if one is a misspelt run."""
+    if unknown := unknown_runs(layout.COMPARISONS, comparisons, [row.name for row in order.runs]):
+        say(f"report: {layout.COMPARISONS}: params.yaml has no {', '.join(unknown)}; their comparisons are not run")
 
 
 def table_if_any(path: Path) -> list[dict[str, str]]:

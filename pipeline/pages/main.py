@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from pipeline.errors import QuorumError
-from pipeline.evaluation.comparisons import compare, on_known_metrics, read_comparisons, unknown_runs
+from pipeline.evaluation.comparisons import compare, on_known_metrics, read_comparisons
 from pipeline.evaluation.scores import ScoresBySeed
-from pipeline.pages.files import empty_outputs, table_if_any, warnings_of, write_page
+from pipeline.pages.files import empty_outputs, say_unknown, table_if_any, warnings_of, write_page
 from pipeline.plan.orders import ReportOrder, RunRow
 from pipeline.report.effects import effect_records, sensitivity_records
 from pipeline.report.main_page import MainData, render
@@ -61,8 +61,7 @@ def _data(order: ReportOrder, rows: Sequence[RunRow], files: Mapping[str, Result
     comparisons = on_known_metrics(layout.COMPARISONS, config.comparisons, named)
     if foreign := {name for one in config.comparisons for name in one.effects} - set(by_name):
         say(f"report: {layout.COMPARISONS}: the task has no {', '.join(sorted(foreign))}; runs are not compared by it")
-    if unknown := unknown_runs(layout.COMPARISONS, config.comparisons, [row.name for row in order.runs]):
-        say(f"report: {layout.COMPARISONS}: params.yaml has no {', '.join(unknown)}; their comparisons are not run")
+    say_unknown(order, config.comparisons)
     complete = _complete([row for own in every.rows.values() for row in own])
     scores = ScoresBySeed(every.scored_by_seed, by_name)
     record = files[next((row for row in complete if row.learner), complete[0]).id]

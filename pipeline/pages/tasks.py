@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pipeline.evaluation.comparisons import Comparison, Effect, compare, on_known_metrics, read_comparisons
 from pipeline.evaluation.intervals import Clusters
 from pipeline.evaluation.pooled import combined, value_of
-from pipeline.pages.files import drawn_of, empty_outputs, papers_numbers, warnings_of, write_page
+from pipeline.pages.files import drawn_of, empty_outputs, papers_numbers, say_unknown, warnings_of, write_page
 from pipeline.plan.orders import ReportOrder, RunRow
 from pipeline.report.task_page import Tables, TaskPage
 from pipeline.report.task_tables import Outcome, metrics_of
@@ -27,13 +27,14 @@ Outcomes = Mapping[str, Outcome]
 def run(order: ReportOrder) -> None:
     """Render the page, and write tables, figures and metrics.
 
-    Raises QuorumError if no run has a result, or comparisons.yaml is wrong.
+    Raises QuorumError if no run has a result, or comparisons.yaml is wrong or has a misspelt run.
     """
     files = read_results_of(order.runs)
     outcomes = outcomes_of(order, files)
     config = read_comparisons(layout.COMPARISONS)
     skewed = altered(order, config.settings)
     comparisons = [one for one in config.comparisons if one.scale in (None, order.scale)]
+    say_unknown(order, comparisons)
     comparable = {name: one for name, one in outcomes.items() if one.row.setting not in skewed}
     page = TaskPage(
         order,

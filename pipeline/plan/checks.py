@@ -37,8 +37,7 @@ OF_SEVERAL_TASKS = ("methods", "natural")
 def read_params(path: Path = PARAMS) -> Params:
     """Parse and check params.yaml, at all of its scales: a mistake should not wait until its scale is chosen.
 
-    Raises:
-        QuorumError: the file cannot be read, a key is wrong or missing, or two parts do not fit.
+    Raises QuorumError if the file cannot be read, a key is wrong or missing, or two parts do not fit.
     """
     chosen, scales, lines = read_scales(path)
     found: dict[str, Params] = {}

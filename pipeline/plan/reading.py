@@ -30,8 +30,7 @@ Lines = dict[str, int]
 def read_scales(path: Path) -> tuple[str, dict[str, Json], Lines]:
     """The chosen scale, each scale's keys, which are those of the file, filled in, and the file's lines.
 
-    Raises:
-        QuorumError: the file cannot be read, has a value that is not plain, or its scale has no row.
+    Raises QuorumError if the file cannot be read, has a value that is not plain, or its scale has no row.
     """
     data, lines = read_plain(path)
     try:
@@ -99,11 +98,10 @@ def _like(where: str, table: Json, name: str, above: tuple[str, ...]) -> object:
     return {**other, **own} if isinstance(other, dict) else own
 
 
-def read_plain(path: Path) -> tuple[Json, Lines]:
-    """A file's plain values, and the line of each key.
+def read_plain(path: Path, remedy: str = "run from the repository's root") -> tuple[Json, Lines]:
+    """A file's plain values, and the line of each key; `remedy`: where it is missing.
 
-    Raises:
-        QuorumError: the file is missing, too large, not UTF-8, not YAML, or has a value that is not plain.
+    Raises QuorumError if the file is missing, too large, not UTF-8, not YAML, or has a value that is not plain.
     """
     lines: Lines = {}
     try:
@@ -118,7 +116,7 @@ def read_plain(path: Path) -> tuple[Json, Lines]:
     except UnicodeDecodeError as error:
         raise QuorumError(f"{path}: is not UTF-8 (byte {error.start}); save it as UTF-8") from None
     except FileNotFoundError:
-        raise QuorumError(f"{path}: is missing; run from the repository's root") from None
+        raise QuorumError(f"{path}: is missing; {remedy}") from None
     except YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         where = "" if mark is None else f"line {mark.line + 1}: "

@@ -38,8 +38,7 @@ SHOWN = (
 def resolve(params: Params) -> dict[str, Json]:
     """Path under data/plan -> order, for every stage.
 
-    Raises:
-        QuorumError: a run's knobs do not fit its algorithm or its backbone.
+    Raises QuorumError if a run's knobs do not fit its algorithm or its backbone.
     """
     found: dict[str, orders.Order] = {f"backbone/{name}": _backbone(params, name) for name in params.backbones}
     found |= _of_data(params)

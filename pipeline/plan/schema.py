@@ -14,7 +14,7 @@ from pydantic import BaseModel, Field, PositiveFloat, ValidationError, field_val
 
 from pipeline.clients.folds import Fold
 from pipeline.clients.kinds import AnySetting
-from pipeline.clients.setting import Count, Domains, Fraction, Iid
+from pipeline.clients.setting import Balanced, Count, Domains, Fraction, Iid
 from pipeline.clients.skews import Skewed
 from pipeline.errors import QuorumError
 from pipeline.federated.objectives.threshold import Tau, Threshold
@@ -76,8 +76,8 @@ class Params(CommonKnobs):
     `plan.checks` says how its parts must fit together.
 
     Attributes:
-        page: which tables and figures the experiment's page has: main (runs by client), paper (the first paper's),
-            tasks (methods by data set), faults.
+        page: which tables and figures the experiment's page has: main (runs by client), tour (main, with the committed
+            result beside it), paper (the first paper's), tasks (methods by data set), faults.
         paper: the file in the root's data/ with the paper's numbers.
         scale: a row of `scales`, or just a name if there are none.
         seeds: each run is trained once a seed, which draws examples, initial tensors and batches.
@@ -88,7 +88,7 @@ class Params(CommonKnobs):
         data_source: where published sources come from; auto takes the first that answers.
         sources: all that data sets use.
         backbones: all that runs use.
-        own: name -> a user's data; a folder of meetings is one more client in settings of kind domains.
+        own: name -> a user's data; a folder of meetings is one more client in settings of kind domains and balanced.
         device: where models are computed.
         backbone: of all runs, unless a data set or a run has its own.
         source_tokens: the most tokens that are read of an example, its prompt included.
@@ -203,7 +203,7 @@ class Params(CommonKnobs):
         if isinstance(wanted, Domains | Iid):
             filled["train_fraction"] = wanted.train_fraction or self.train_fraction
             filled["validation_examples"] = wanted.validation_examples or self.validation_examples
-        if isinstance(wanted, Domains) and wanted.own:
+        if isinstance(wanted, Balanced) or (isinstance(wanted, Domains) and wanted.own):
             filled["clients"] = [*wanted.clients, *self.own_meetings]
         if isinstance(wanted, Skewed) and wanted.alpha is None and wanted.beta is None and not wanted.spread:
             filled["alpha"] = self.alpha

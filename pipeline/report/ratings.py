@@ -23,7 +23,7 @@ from pipeline.corpora.hash_order import hash_order
 from pipeline.errors import QuorumError
 from pipeline.federated.methods import OURS
 from pipeline.plan.orders import RunRow, planned_runs
-from pipeline.report.page import page
+from pipeline.report.page import COMMAND, page
 from pipeline.runs.result_files import Result, text_hash
 from pipeline.workspace import layout
 from pipeline.workspace.files import read_json, read_jsonl, sha256_json, write_json, write_text
@@ -103,7 +103,7 @@ def import_ratings(files: Sequence[Path]) -> None:
     write_table(path, ratings, COLUMNS)
     if replaced := sorted({row["rater"] for row in former if row["sheet"] in sheets}):
         say(f"ratings: replaced those of {', '.join(replaced)} on the same sheets")
-    say(f"ratings: {len(ratings)} ratings of {len(raters)} sheets in {path}; `dvc repro report` draws them")
+    say(f"ratings: {len(ratings)} ratings of {len(raters)} sheets in {path}; `{COMMAND}` draws them")
 
 
 class FilledSheet(BaseModel):

@@ -40,12 +40,9 @@ def decode(jobs: Sequence[Job], reading: Reading, examples: Json, advance: Calla
 
     At the end, prefixes that the store still lacks are stored for the losses.
 
-    Args:
-        advance: counts each missing summary and each prefix that is stored. The sum is `steps_of`, unless an entry is
-            damaged or another process stores some.
-
-    Raises:
-        QuorumError: an example was encoded for another plan, so the store would have it under a wrong key.
+    `advance`: counts each missing summary and each prefix that is stored. The sum is `steps_of`, unless an entry is
+    damaged or another process stores some. Raises QuorumError if an example was encoded for another plan, so the store
+    would have it under a wrong key.
     """
     return_large_tensors()
     backbone, store = reading.model, PrefixStore(layout.store())

@@ -106,8 +106,7 @@ class Clients(NamedTuple):
 def clients_of(training: Training, manifest: Manifest, index: Index, advance: Advance, *, pooled: bool) -> Clients:
     """Build the clients: those with training examples train, those with validation examples are evaluated.
 
-    Args:
-        pooled: whether one client trains on the examples of all.
+    `pooled`: whether one client trains on the examples of all.
     """
     model = model_of(training.learner)
     entries = [entry for own in index.entries.values() for entry in own]

@@ -27,9 +27,8 @@ def remove_unless_awaited(run_id: str, key: str) -> None:
 def prune(*, unplanned: bool = False) -> None:
     """Remove the checkpoints of trainings whose runs are all finished; those of unfinished trainings stay.
 
-    Args:
-        unplanned: also remove what no plan of any workspace needs: checkpoints, models of every round, stored prefixes,
-            and cached predictions. All of them stay where a plan has a setting that is not encoded.
+    `unplanned`: also remove what no plan of any workspace needs: checkpoints, models of every round, stored prefixes,
+    and cached predictions. All of them stay where a plan has a setting that is not encoded.
     """
     finished: dict[str, bool] = {}
     needed: set[str] = set()

@@ -51,8 +51,7 @@ def train(order: Training, open_: Open, examples: int, key: str, run_id: str, on
         key: the training's key. If two processes start one training, the second waits and finds it finished.
         on_round: called with each round's rows; with no rows as soon as the training has its lock.
 
-    Raises:
-        QuorumError: the checkpoint is damaged, or a loss or a gradient is not finite.
+    Raises QuorumError if the checkpoint is damaged, or a loss or a gradient is not finite.
     """
     with locked(layout.checkpoint_lock(key)):
         on_round([])

@@ -22,8 +22,7 @@ CHECKED, TOLERANCE = 16, 1e-9
 def rouge_of(references: Sequence[str], predictions: Sequence[str], *, use_stemmer: bool) -> list[dict[str, float]]:
     """One dict an example: rouge1, rouge2, rougeL, rougeLsum and their average, F1 x 100.
 
-    Raises:
-        QuorumError: `rouge_score` gives a pair another score.
+    Raises QuorumError if `rouge_score` gives a pair another score.
     """
     scored = RougeScorer(list(ROUGE), use_stemmer=use_stemmer).score_batch(references, predictions)
     reference = ReferenceScorer(list(ROUGE), use_stemmer=use_stemmer)

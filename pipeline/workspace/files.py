@@ -72,8 +72,7 @@ def replacing(path: Path) -> Iterator[Path]:
 
     Its name depends on `path` only: a killed process's temporary is overwritten, and a second writer waits.
 
-    Raises:
-        QuorumError: the disk is full or the folder cannot be written; `path` is then untouched.
+    Raises QuorumError if the disk is full or the folder cannot be written; `path` is then untouched.
     """
     temporary = path.with_name(f".{path.name}.tmp")
     begun = False

@@ -30,8 +30,7 @@ class Record(BaseModel):
 def first_problem(error: ValidationError, known: Iterable[str] = ()) -> str:
     """The most helpful of a validation's errors, as one line that begins with the key.
 
-    Args:
-        known: keys that may be suggested for an unknown one, besides those of all records.
+    `known`: keys that may be suggested for an unknown one, besides those of all records.
     """
     problems = error.errors()
     # A misspelt key is both unknown and missing; the name that was written helps more.
@@ -43,6 +42,9 @@ def first_problem(error: ValidationError, known: Iterable[str] = ()) -> str:
     if problem["type"] == "extra_forbidden":
         near = nearest(str(place[-1]), [*known, *_keys(Record)], ALIKE)
         return f"{where}: unknown key" + (f"; did you mean {near}?" if near else "")
+    if problem["type"] == "union_tag_invalid":
+        where, known_kinds = ".".join(map(str, (*place, "kind"))), problem["ctx"]["expected_tags"].replace("'", "")
+        return f"{where}: unknown kind {problem['ctx']['tag']!r}; known: {known_kinds}"
     if problem["type"] == "missing":
         return f"{where}: is missing"
     message = problem["msg"].removeprefix("Value error, ")

@@ -131,6 +131,7 @@ def test_own_tags_come_as_lists_or_words(tmp_path: Path) -> None:
     [
         (Labelled, "a.csv", "text,klass\nx,y\n", "no column 'label'; it has 'text', 'klass', and needs text, label"),
         (Labelled, "a.csv", "text,label\n", "holds no row"),
+        (Labelled, "a.csv", "text,label,text\nx,y,z\n", "line 1: has two columns 'text'"),
         (Labelled, "a.csv", "text,label\nhello, dear,y\n", "line 2: 3 fields, and the header has 2; write"),
         (Labelled, "a.csv", "text,label\nhello\n", "line 2: 1 fields, and the header has 2"),
         (Labelled, "a.csv", "text,label,split\nx,y,train\nx,z,test\n", r"line 3 \(test\): no training .* label 'z'"),

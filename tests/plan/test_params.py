@@ -76,7 +76,7 @@ SETTINGS: list[tuple[Any, str]] = [
     ({"data": "gone"}, "settings.x.data: no data set 'gone'; known: news, qmsum, samsum"),
     ({"data": ["qmsum", "news"]}, "settings.x.data: are of two tasks; choose data sets of one"),
     ({"data": "news"}, "settings.x.kind: domains is of meetings; choose skewed, natural or given"),
-    ({"kind": "dealt"}, "settings.x: Input tag 'dealt'"),
+    ({"kind": "dealt"}, "settings.x.kind: unknown kind 'dealt'; known: domains, iid"),
     ({"only": {"SAMSum": {}}}, "settings.x: only.SAMSum: is no client of the setting"),
     (EVEN | {"counts": {"train": 1, "val": 1}}, "settings.x.counts.test: is missing"),
     (EVEN | {"own": False}, "settings.x.own: unknown key"),

@@ -13,7 +13,7 @@ from pipeline.federated.history import Round
 from pipeline.plan.orders import RunRow
 from pipeline.report import pieces
 from pipeline.report.figures.style import Look
-from pipeline.report.page import Drawing, place
+from pipeline.report.page import COMMAND, Drawing, place
 from pipeline.workspace import layout
 
 
@@ -24,7 +24,7 @@ def test_a_figure_is_saved_twice_and_embedded_with_its_caption(tmp_path: Path, m
     placed = place(drawn)
     assert {path.name for path in layout.FIGURES.iterdir()} == {"crossed.png", "crossed.svg"}
     assert placed.count("<img ") == placed.count("<figcaption>") == 1
-    assert "Runs: one, two. To draw it again: dvc repro report." in placed
+    assert f"Runs: one, two. To draw it again: {COMMAND}." in placed
     with pytest.raises(QuorumError, match=r"params.yaml: sections.crossed: is the name of a figure"):
         place(drawn)
 

@@ -88,8 +88,7 @@ def node_programs(site: NodeSite) -> list[Program]:
 def register(site: ServerSite) -> None:
     """Register the organisations' keys with the SuperLink.
 
-    Raises:
-        QuorumError: a key is missing, or the SuperLink does not answer.
+    Raises QuorumError if a key is missing, or the SuperLink does not answer.
     """
     _connect(site)
     for name in site.organisations:
@@ -111,8 +110,7 @@ def submit(socket: Path) -> None:
 def app_digest() -> str:
     """The sha256 of the app as nodes receive it: a line of their allowed.txt.
 
-    Raises:
-        QuorumError: Flower cannot pack the app.
+    Raises QuorumError if Flower cannot pack the app.
     """
     code = (
         "import hashlib, sys; from pathlib import Path; from flwr.cli.build import build_fab_from_disk; "

@@ -72,7 +72,7 @@ def draw_gallery(label_counts: LabelCounts, distances: Array) -> Figure:
     sizes_axis.hist(sizes, bins=np.arange(min(sizes), max(sizes) + 2) - 0.5 if few else BINS, color=colour(7))
     sizes_axis.locator_params("x", integer=True)
     sizes_axis.set_title("texts a client")
-    sizes_axis.set_xlabel(f"{min(sizes)} to {max(sizes)}")
+    sizes_axis.set_xlabel(" to ".join(map(str, sorted({min(sizes), max(sizes)}))))
     shown = _shares(distance_axis, distances, "distance between clients")
     figure.colorbar(shown, ax=distance_axis, shrink=0.8)
     return figure
