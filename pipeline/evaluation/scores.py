@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 
@@ -67,19 +67,21 @@ def read_rows(rows: Sequence[Json]) -> list[Scored]:
     return found
 
 
-def over_seeds(seeds: Iterable[Sequence[Scored]]) -> list[Scored]:
+def over_seeds(seeds: Iterable[Sequence[Scored]], needed: Collection[str] | None = None) -> list[Scored]:
     """One run's rows at each seed -> one row an example, every score the mean over seeds.
 
     Where each seed draws other test sets, an example counts for each client that had it, over the seeds in which it
-    did.
+    did. `needed`: the scores that are averaged; None: all.
     """
     by_example: dict[tuple[str, str], list[Scored]] = {}
     for row in chain.from_iterable(seeds):
         by_example.setdefault((row.client, row.id), []).append(row)
-    return [
-        replace(rows[0], values={m: sum(row.values[m] for row in rows) / len(rows) for m in rows[0].values})
-        for rows in by_example.values()
-    ]
+
+    def mean(rows: Sequence[Scored]) -> dict[str, float]:
+        names = [name for name in rows[0].values if needed is None or name in needed]
+        return {name: sum(row.values[name] for row in rows) / len(rows) for name in names}
+
+    return [replace(rows[0], values=mean(rows)) for rows in by_example.values()]
 
 
 def clusters_of(rows: Sequence[Scored], metric: str) -> dict[str, Clusters]:
@@ -142,7 +144,7 @@ class ScoresBySeed:
             signed[LOG_LENGTH] = lambda row: math.log(max(row.values[LENGTH], 1.0))
         known = []
         for run, weight in terms.items():
-            rows = over_seeds(own[run] for own in seeds)
+            rows = over_seeds((own[run] for own in seeds), needed)
             known.append((weight, {(r.client, r.id): r for r in rows if needed <= r.values.keys()}))
         return [
             replace(first, values={name: sum(w * of(own[key]) for w, own in known) for name, of in signed.items()})
