@@ -16,6 +16,7 @@ equal length; the pooled effect is reported with them.
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
@@ -264,6 +265,7 @@ def with_holm(effects: Sequence[Effect]) -> list[Effect]:
     for place, one in enumerate(found):
         if one.comparison.family:
             families.setdefault((one.comparison.family, one.metric), []).append(place)
+    gc.freeze()  # multipletests collects garbage at each call, and would look through all that was imported
     for places in families.values():
         p_values = [1.0 if found[i].p is None else found[i].p for i in places]
         for i, p in zip(places, multipletests(p_values, method="holm")[1], strict=True):
