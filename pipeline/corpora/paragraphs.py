@@ -3,7 +3,7 @@
 | the speaker is | as in |
 |---|---|
 | before a colon | `Ann Lee: words`, `[00:01] Ann: words` (Meet, whisperX) |
-| on a line with a time, above the words | `Ann Lee   0:03` (Teams, Otter), `[Ann Lee] 10:15:02` (Zoom), `Ann 10:15 AM` |
+| on a line with a time, above the words | `Ann Lee   0:03` (Teams, Otter), `[Ann Lee] 10:15:02` (Zoom) |
 | below a line of two times | `0:0:0.0 --> 0:0:3.40`, `Ann`, words (Teams, earlier) |
 
 A line without a speaker continues the turn. Lines before the first speaker are the file's header, if they end no
@@ -19,25 +19,25 @@ from collections.abc import Mapping, Sequence
 from pipeline.corpora.cues import is_cues, read_cues
 from pipeline.corpora.said import Kind, Said
 from pipeline.corpora.speakers import (
-    LONGEST_NAME,
+    LONGEST_LINE,
     STAMP,
     TIMES,
     UNKNOWN,
     Label,
-    counted,
     heading_of,
     is_name,
-    is_speaker,
     label_of,
+    labels_of,
     names_of,
     speaker_of,
     untimed,
 )
 
-_TIMES = re.compile(rf"{TIMES}|[-–—_=*#~]+")
-"""A line of times, or a rule."""
+_TIMES = re.compile(rf"{TIMES}|[-–—_=*#~]*+")
+"""An empty line, a line of times, or a rule."""
+_TWO_TIMES = re.compile(rf"\[?{STAMP}\s*+-->\s*+{STAMP}\]?")
 _EVENT = re.compile(
-    r"(?P<name>[^:：]{1,60}?) (?:(?:has )?(?:started|stopped|paused|resumed) (?:the )?(?:transcription|recording)"
+    r"([^:：]{1,60}?) (?:(?:has )?(?:started|stopped|paused|resumed) (?:the )?(?:transcription|recording)"
     r"|hat die (?:Transkription|Aufzeichnung) (?:gestartet|beendet|angehalten)"
     r"|a (?:démarré|commencé|lancé|arrêté) (?:la transcription|l['’]enregistrement)"
     r"|(?:ha )?(?:inici|comenz|detuv|deten)\w{1,5} la (?:transcripción|grabación))\.?",
@@ -50,61 +50,52 @@ _REMARK = re.compile(
     r"|Transcribed (?:by|with) (?:https?://|Otter).{0,60}",
     re.IGNORECASE,
 )
-"""Meet's and Otter's remarks."""
+"""Of Meet and Otter."""
 _ENDS_SENTENCE = re.compile(r"[.?!…。？！][\"'”’»)]*$")
-_TWO_TIMES = re.compile(rf"\[?{STAMP}\s*+-->\s*+{STAMP}\]?")
 
 
 def read_paragraphs(lines: Sequence[str]) -> tuple[list[Said], dict[int, Kind]]:
     """(What is said, kinds of the lines without words)."""
     if is_cues(lines) and (found := read_cues(lines)):
         return found
-    kinds = _without_words(lines)
-    texts = {place: line.strip() for place, line in enumerate(lines) if place not in kinds}
-    labels = {place: label for place, text in texts.items() if (label := label_of(text))}
-    counts = counted(labels.values())
-    names = names_of(counts)
-    labels = {place: label for place, label in labels.items() if is_speaker(label, names, counts)}
-    headings = _headings(texts, labels) | _below_times(lines, texts, labels)
-    kinds |= dict.fromkeys(headings, "layout")
+    stripped = [line.strip() for line in lines]
+    kinds = {place: kind for place, line in enumerate(stripped) if (kind := _kind_of(line))}
+    texts = {place: line for place, line in enumerate(stripped) if place not in kinds}
+    labels = labels_of(texts)
+    headings = _headings(texts, labels) | _below_times(stripped, texts)
     first = min([*headings, *labels], default=-1)
-    is_tool = first in labels and labels[first].numbered
+    has_header = first not in labels or not labels[first].is_each_named
     said: list[Said] = []
     speaker, new, is_each_named, is_headed = "", True, False, False
-    for place, line in enumerate(map(str.strip, lines)):
-        label = None if is_headed else labels.get(place)
+    for place, line in enumerate(stripped):
+        ends = bool(_ENDS_SENTENCE.search(line[-9:]))
         if place in headings:
             speaker, new, is_each_named, is_headed = headings[place], True, False, True
-        elif _TWO_TIMES.fullmatch(line):
-            speaker, new = UNKNOWN, True
+            kinds[place] = "layout"
         elif place in kinds:
+            speaker = UNKNOWN if _TWO_TIMES.fullmatch(line) else speaker
             new |= speaker == UNKNOWN
-        elif label:
-            speaker, is_each_named = label.name, label.numbered
-            said.append(Said(place, speaker, label.words, new=True))
+        elif place in labels and not is_headed:
+            speaker, words, _, is_each_named = labels[place]
+            said.append(Said(place, speaker, words, new=True))
             new = False
-        elif not speaker and place < first and not is_tool and not _ENDS_SENTENCE.search(line[-9:]):
+        elif not speaker and place < first and has_header and not ends:
             kinds[place] = "header"
         else:
             if not speaker or is_each_named:
                 speaker, new = UNKNOWN, True
             said.append(Said(place, speaker, untimed(line), new))
-            new = speaker == UNKNOWN and bool(_ENDS_SENTENCE.search(line[-9:]))
+            new = speaker == UNKNOWN and ends
     return said, kinds
 
 
-def _without_words(lines: Sequence[str]) -> dict[int, Kind]:
-    """Empty lines, times and rules, and remarks of tools."""
-    kinds: dict[int, Kind] = {}
-    for place, line in enumerate(map(str.strip, lines)):
-        if not line or (len(line) <= 2 * LONGEST_NAME and _TIMES.fullmatch(line)):
-            kinds[place] = "layout"
-        elif event := _EVENT.fullmatch(line):
-            if names_of({event["name"]: 1}) and event["name"] != "I":
-                kinds[place] = "note"
-        elif _REMARK.fullmatch(line):
-            kinds[place] = "note"
-    return kinds
+def _kind_of(line: str) -> Kind | None:
+    """The kind of a line that has no words in any transcript."""
+    if len(line) > LONGEST_LINE:
+        return None
+    event = _EVENT.fullmatch(line)
+    is_event = event and event[1] != "I" and names_of({event[1]: 1})
+    return "layout" if _TIMES.fullmatch(line) else "note" if is_event or _REMARK.fullmatch(line) else None
 
 
 def _headings(texts: Mapping[int, str], labels: Mapping[int, Label]) -> dict[int, str]:
@@ -124,13 +115,13 @@ def _headings(texts: Mapping[int, str], labels: Mapping[int, Label]) -> dict[int
     return {place: one.name for place, one in found.items()} if is_headed else {}
 
 
-def _below_times(lines: Sequence[str], texts: Mapping[int, str], labels: Mapping[int, Label]) -> dict[int, str]:
+def _below_times(lines: Sequence[str], texts: Mapping[int, str]) -> dict[int, str]:
     """Place -> speaker of the lines between two times and words."""
-    filled = [place for place, line in enumerate(lines) if line.strip()]
+    filled = [place for place, line in enumerate(lines) if line]
     found = {
         place: texts[place]
         for above, place, below in zip(filled, filled[1:], filled[2:], strict=False)
-        if _TWO_TIMES.fullmatch(lines[above].strip()) and place in texts and below in texts
+        if _TWO_TIMES.fullmatch(lines[above]) and place in texts and below in texts
     }
     names = names_of(Counter(name for name in found.values() if is_name(name) and not label_of(name)))
     return {place: speaker_of(name) for place, name in found.items() if name in names}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import zip_longest
@@ -13,9 +12,6 @@ from pathlib import Path
 from pipeline.corpora.encodings import UTF8, decode
 from pipeline.errors import QuorumError
 from pipeline.workspace.progress import say
-
-
-_SEPARATOR_LINE = re.compile(r"sep=([,;\t|])\r?\n", re.IGNORECASE)
 
 
 def read_text(path: Path) -> tuple[str, str]:
@@ -61,13 +57,10 @@ def rows_of(path: Path, columns: Sequence[str], *, shorter: bool = False) -> Ite
     """
     text = text_of(path)
     csv.field_size_limit(max(csv.field_size_limit(), len(text)))
-    named = _SEPARATOR_LINE.match(text)
-    text, skipped = (text[named.end() :], 1) if named else (text, 0)
-    delimiter = named[1] if named else _delimiter(text, columns)
-    reader = csv.reader(io.StringIO(text, newline=""), strict=True, delimiter=delimiter)
+    reader = csv.reader(io.StringIO(text, newline=""), strict=True, delimiter=_delimiter(text, columns))
     header: list[str] | None = None
     while True:
-        line = reader.line_num + 1 + skipped
+        line = reader.line_num + 1
         where = f"{path}: line {line}"
         try:
             cells = next(reader, None)
@@ -93,17 +86,15 @@ def rows_of(path: Path, columns: Sequence[str], *, shorter: bool = False) -> Ite
             yield line, dict(zip_longest(header, cells, fillvalue=""))
 
 
-def _names(header: Sequence[str]) -> list[str]:
+def _names(header: Iterable[str]) -> list[str]:
     return [name.strip().lower() for name in header]
 
 
-def _delimiter(text: str, columns: Sequence[str]) -> str:
-    """What separates the header's columns: a comma, unless the needed ones are there with another separator alone."""
-    first = next(io.StringIO(text, newline=""), "")
-    for delimiter in ",;\t":
-        if set(columns) <= set(_names(next(csv.reader([first], delimiter=delimiter), []))):
-            return delimiter
-    return ","
+def _delimiter(text: str, columns: Iterable[str]) -> str:
+    """What separates the header's columns: a comma, unless the needed ones are there with another separator."""
+    header = next(io.StringIO(text, newline=""), "")
+    rows = {delimiter: next(csv.reader([header], delimiter=delimiter), []) for delimiter in ",;\t"}
+    return next((delimiter for delimiter, cells in rows.items() if {*columns} <= {*_names(cells)}), ",")
 
 
 def check_columns(path: Path, found: Iterable[str], needed: Sequence[str]) -> None:

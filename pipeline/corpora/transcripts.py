@@ -5,27 +5,30 @@ No line is lost in silence: `read` also returns what became of each. `docs/data.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from pipeline.corpora.conversation import Turn
 from pipeline.corpora.cues import read_cues
-from pipeline.corpora.encodings import UTF8
 from pipeline.corpora.paragraphs import read_paragraphs
 from pipeline.corpora.people_files import read_text
 from pipeline.corpora.qmsum import Meeting, parse_meeting
 from pipeline.corpora.said import Said, Transcript, transcript_of
-from pipeline.corpora.speakers import UNKNOWN
+from pipeline.corpora.speakers import TIMES, UNKNOWN
 from pipeline.corpora.text import visible
-from pipeline.corpora.word import text_of_document
 from pipeline.errors import QuorumError
 from pipeline.workspace.progress import say
 
-_FORMATS = {".vtt": "WebVTT", ".srt": "SubRip", ".sbv": "subtitle file of YouTube"}
+_CUES = {".vtt": "WebVTT", ".srt": "SubRip", ".sbv": "subtitle file"}
+_LEFT_OUT = {"pPr", "rPr", "del", "moveFrom", "Fallback"}
+"""Parts of a Word document: formats, deleted and moved text, and copies for older programs."""
+_SIGNS = {"tab": "\t", "br": "\n", "cr": "\n", "noBreakHyphen": "-"}
 
 
 def read_transcript(path: Path) -> list[Turn]:
-    """The turns of a meeting; see `read`. What cannot be read of it is printed."""
+    """The turns of a meeting; see `read`. If there are lines that cannot be read, this is printed."""
     found = read(path)
     if "unreadable" in found.kinds:
         say(f"{path}: {found}")
@@ -53,41 +56,51 @@ def read(path: Path) -> Transcript:
 
 def of_meeting(meeting: Meeting) -> Transcript:
     """A meeting of QMSum's schema: each turn is a line."""
-    said = [
-        Said(place, turn.speaker.strip() or UNKNOWN, turn.text, new=True) for place, turn in enumerate(meeting.turns)
-    ]
+    said = [Said(place, turn.speaker.strip() or UNKNOWN, turn.text, True) for place, turn in enumerate(meeting.turns)]
     return transcript_of(said, {}, [f"{turn.speaker}: {turn.text}" for turn in meeting.turns])
 
 
-def _cues(path: Path) -> Transcript:
+def _text(path: Path) -> Transcript:
     text, encoding = read_text(path)
     lines = visible(text).splitlines()
-    found = read_cues(lines)
+    found = read_cues(lines) if path.suffix.lower() in _CUES else read_paragraphs(lines)
     if found is None:
-        form = _FORMATS[path.suffix.lower()]
-        raise QuorumError(f"{path}: is no {form} (it has no line of times); export it again")
+        form = _CUES[path.suffix.lower()]
+        raise QuorumError(f"{path}: is no {form} (no line has a cue's times); export it again")
     return transcript_of(*found, lines, encoding)
 
 
-def _txt(path: Path) -> Transcript:
-    text, encoding = read_text(path)
-    return _of_lines(visible(text).splitlines(), encoding)
-
-
 def _docx(path: Path) -> Transcript:
-    return _of_lines(visible(text_of_document(path)).splitlines(), UTF8)
+    from docx import Document
+
+    try:
+        lines = visible(_words(Document(str(path)).element.body)).splitlines()
+    except Exception as error:  # of zipfile, zlib, lxml or docx: a damaged document can raise any
+        reason = " ".join(str(error).split())[:80]
+        raise QuorumError(f"{path}: is no Word document ({reason}); export it again") from None
+    return transcript_of(*read_paragraphs(lines), lines)
 
 
-def _of_lines(lines: Sequence[str], encoding: str) -> Transcript:
-    return transcript_of(*read_paragraphs(lines), lines, encoding)
+def _words(node: Any) -> str:
+    """The text of a part of a Word document. Paragraphs are lines, also of text boxes; rows of tables: `Ann: words`."""
+    name = node.tag.rpartition("}")[2] if isinstance(node.tag, str) else ""  # a comment's tag is a function
+    if name in _LEFT_OUT or name == "t":
+        return node.text or "" if name == "t" else ""
+    if name == "tr":
+        cells = [cell for cell in (" ".join(_words(cell).split()) for cell in node) if cell]
+        is_label = len(cells) > 1 and not re.fullmatch(TIMES, cells[-1])
+        names = [cell for cell in cells[:-1] if not re.fullmatch(TIMES, cell)] if is_label else []
+        return f"{' '.join(names)}: {cells[-1]}\n" if names else "   ".join(cells) + "\n"
+    inner = _SIGNS.get(name, "") + "".join(map(_words, node))
+    return f"\n{inner}\n" if name == "txbxContent" else f"{inner}\n" if name == "p" else inner
 
 
 READERS: dict[str, Callable[[Path], Transcript]] = {
-    ".vtt": _cues,
-    ".srt": _cues,
+    ".vtt": _text,
+    ".srt": _text,
     ".docx": _docx,
-    ".txt": _txt,
+    ".txt": _text,
     ".json": lambda path: of_meeting(parse_meeting(path)),
-    ".sbv": _cues,
+    ".sbv": _text,
 }
 """How a file is read, by its ending."""
