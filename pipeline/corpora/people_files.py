@@ -92,7 +92,7 @@ def _names(header: Iterable[str]) -> list[str]:
 
 def _delimiter(text: str, columns: Iterable[str]) -> str:
     """What separates the header's columns: a comma, unless the needed ones are there with another separator."""
-    header = next(io.StringIO(text, newline=""), "")
+    header = next(filter(str.strip, io.StringIO(text, newline="")), "")
     rows = {delimiter: next(csv.reader([header], delimiter=delimiter), []) for delimiter in ",;\t"}
     return next((delimiter for delimiter, cells in rows.items() if {*columns} <= {*_names(cells)}), ",")
 

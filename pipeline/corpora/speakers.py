@@ -1,7 +1,7 @@
 """Who speaks in a transcript: labels before words, headings above them, and which of them are names.
 
 `The first one is this: we wait` looks like `Ann Lee: we wait`, so all labels of a file decide together: see `names_of`.
-Every pattern matches a text of bounded length, or in one way only: reading takes time that is linear in a line's length.
+Every pattern matches a text of bounded length, or in one way only, so that reading takes time linear in a line's length.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ TIMES = rf"(?:\[{STAMP}\s*+-->\s*+{STAMP}\]|{_ONE}(?:\s*+(?:-->|->|-|–)\s*+{_O
 _TIMED = re.compile(rf"{TIMES}(?:(?<=[\])])\s*+|\s++)(?:[-–|]\s++)?")
 _NUMBERED = re.compile(r"[\[(]((?:speaker|spk)[ _-]?(?:\d{1,3}|\?))[\])]\s*+[:：]?", re.IGNORECASE)
 """whisperX's `[SPEAKER_00]: words` and whisper.cpp's `(speaker 0) words`: of tools that label every line."""
-_BRACKETED = re.compile(rf"[\[(]([^\[\]()]{{1,{LONGEST_NAME}}})[\])]\s*+[:：]")
+_BRACKETED = re.compile(rf"(?:\[([^\[\]]{{1,{LONGEST_NAME}}})\]|\(([^()]{{1,{LONGEST_NAME}}})\))\s*+[:：]")
 _COLON = re.compile(
     rf"([^:：\[\]()]{{1,{LONGEST_NAME}}}(?:(?:\([^()]{{1,40}}\)|\[[^\[\]]{{1,40}}\])\s?){{0,2}})"
     r"(?:[:：](?=\s|$)|：|(?<!\s):(?=[\w¿¡\"'“„«])(?!(?<=\d:)\d))"  # no time, address or smiley
@@ -90,8 +90,8 @@ def label_of(line: str) -> Label | None:
         return Label(speaker_of(found[1]), text[found.end() :].strip(), sure=True, is_each_named=True)
     bracketed = _BRACKETED.match(text)
     found = bracketed or _COLON.match(text)
-    if found and is_name(name := _TIME_AFTER.sub("", found[1])):
-        sure = changes or bool(bracketed) or name != found[1]
+    if found and is_name(name := _TIME_AFTER.sub("", before := found[found.lastindex or 1])):
+        sure = changes or bool(bracketed) or name != before
         return Label(speaker_of(name), text[found.end() :].strip(), sure)
     return Label(UNKNOWN, text, sure=True) if changes else None
 
