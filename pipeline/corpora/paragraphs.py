@@ -105,14 +105,17 @@ def _headings(texts: Mapping[int, str], labels: Mapping[int, Label]) -> dict[int
     within the words is none.
     """
     found = {place: heading for place, text in texts.items() if (heading := heading_of(text))}
-    names = names_of(Counter(heading.name for heading in found.values()))
-    found = {place: heading for place, heading in found.items() if heading.name in names}
-    sure = {heading.name for heading in found.values() if heading.sure}
-    forms = Counter(heading.form for heading in found.values())
+    names = names_of(Counter(name for name, _, _ in found.values()))
+    sure = {name for name, _, is_sure in found.values() if is_sure and name in names}
+    forms = Counter(form for name, form, _ in found.values() if name in names)
     often = max(forms.values(), default=0)
-    found = {place: one for place, one in found.items() if (one.name in sure if sure else forms[one.form] == often)}
-    is_headed = len(found) >= len(labels) or (len(found) > 1 and min(found) < min(labels))
-    return {place: one.name for place, one in found.items()} if is_headed else {}
+    headings = {
+        place: name
+        for place, (name, form, _) in found.items()
+        if (name in sure if sure else name in names and forms[form] == often)
+    }
+    is_headed = len(headings) >= len(labels) or (len(headings) > 1 and min(headings) < min(labels))
+    return headings if is_headed else {}
 
 
 def _below_times(lines: Sequence[str], texts: Mapping[int, str]) -> dict[int, str]:

@@ -1,7 +1,7 @@
 """Who speaks in a transcript: labels before words, headings above them, and which of them are names.
 
 `The first one is this: we wait` looks like `Ann Lee: we wait`, so all labels of a file decide together: see `names_of`.
-Every pattern matches a text of bounded length, or in one way only, so that reading takes time linear in a line's length.
+Every pattern matches a text of bounded length, or in one way only: reading takes time linear in a line's length.
 """
 
 from __future__ import annotations
@@ -61,14 +61,6 @@ class Label(NamedTuple):
     is_each_named: bool = False
 
 
-class Heading(NamedTuple):
-    """A speaker and a time above words. `form`: how the time is written; `sure`: in brackets or after a gap."""
-
-    name: str
-    form: str
-    sure: bool
-
-
 def speaker_of(text: str) -> str:
     """A name as a tool wrote it -> the speaker; no name and `Speaker?` are `Unknown`."""
     name = " ".join(text.split()).strip('\u200c\u200d"“”')
@@ -108,15 +100,19 @@ def labels_of(texts: Mapping[Place, str], known: Collection[str] = ()) -> dict[P
     }
 
 
-def heading_of(line: str) -> Heading | None:
-    """The name and time that a line consists of, as `Ann Lee   0:03`, `[Ann Lee] 10:15:02` or `Ann 10:15 AM`."""
+def heading_of(line: str) -> tuple[str, str, bool] | None:
+    """(Name, form of the time, whether a bracket or a gap makes it sure), of a line of a name and a time alone.
+
+    >>> heading_of("Ann Lee   1:00:03"), heading_of("[Ann Lee] 10:15:02"), heading_of("lunch at 12:30")
+    (('Ann Lee', '   0', True), ('Ann Lee', ' 0', True), ('lunch at', ' 0', False))
+    """
     found = _HEADING.fullmatch(line) if len(line) <= LONGEST_LINE else None
     if found is None or ":" in found["name"]:
         return None
     name = found["name"].removeprefix("[").removesuffix("]")
     form = re.sub(r"\d+(?::\d+)*", "0", found["gap"] + found["time"]).lower().replace("p", "a")
     sure = name != found["name"] or len(found["gap"]) > 1 or "\t" in found["gap"]
-    return Heading(speaker_of(name), form, sure) if is_name(name) else None
+    return (speaker_of(name), form, sure) if is_name(name) else None
 
 
 def untimed(line: str) -> str:

@@ -107,7 +107,7 @@ def test_a_fault_of_any_file_is_a_row_and_hides_no_other(tmp_path: Path) -> None
     files = "cut.docx, deep.json, a.csv, b.csv, c.csv, e\x1b[2Jf.vtt"
     assert f"6 files cannot be used: {files}" in str(done.exception)
     expected = (
-        "may.txt: 3 turns, 11 words, 1 summaries, speakers 2: Ann Lee, Bob Ray; 3 lines: 3 used (line 1: Ann Lee: Bob, ",
+        "may.txt: 3 turns, 11 words, 1 summaries, speakers 2: Ann Lee, Bob Ray; 3 lines: 3 used (line 1: ",
         "cut.docx: is no Word document",
         "deep.json: line 1: malformed JSON",
         "a.csv: has no column 'file'",
