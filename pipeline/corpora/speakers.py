@@ -13,7 +13,8 @@ from typing import NamedTuple, TypeVar
 
 UNKNOWN = "Unknown"
 """The speaker of words of whom the file does not say who spoke them."""
-LONGEST_NAME, LONGEST_LINE, MOST_WORDS = 60, 300, 4
+LONGEST_NAME, LONGEST_CORE, LONGEST_LINE, MOST_WORDS = 160, 60, 300, 4
+"""Letters of a name, and of one without what is in brackets; letters of a line that is no words; words of a name."""
 STAMP = r"\d{1,3}:\d{1,2}(?::\d{1,2})?(?:[.,]\d{1,6})?"
 _CLOCK = rf"(?:\d{{1,4}}[./-]\d{{1,2}}[./-]\d{{1,4}},?\s+)?{STAMP}(?:\s?[AaPp]\.?[Mm]\b\.?)?"
 _ONE = rf"(?:\[{_CLOCK}\]|\({_CLOCK}\)|{_CLOCK})"
@@ -22,14 +23,16 @@ TIMES = rf"(?:\[{STAMP}\s*+-->\s*+{STAMP}\]|{_ONE}(?:\s*+(?:-->|->|-|–)\s*+{_O
 _TIMED = re.compile(rf"{TIMES}(?:(?<=[\])])\s*+|\s++)(?:[-–|]\s++)?")
 _NUMBERED = re.compile(r"[\[(]((?:speaker|spk)[ _-]?(?:\d{1,3}|\?))[\])]\s*+[:：]?", re.IGNORECASE)
 """whisperX's `[SPEAKER_00]: words` and whisper.cpp's `(speaker 0) words`: of tools that label every line."""
-_BRACKETED = re.compile(rf"(?:\[([^\[\]]{{1,{LONGEST_NAME}}})\]|\(([^()]{{1,{LONGEST_NAME}}})\))\s*+[:：]")
+_BRACKETED = re.compile(rf"(?:\[([^\[\]]{{1,{LONGEST_NAME}}})\]|\(([^()]{{1,{LONGEST_NAME}}})\))\s*+(?:[:：]|$)")
+_GROUP = r"(?:\((?:[^()]|\([^()]{0,80}\)){1,120}\)|\[[^\[\]]{1,120}\])"
+"""What may follow a name, as `(Guest)`, `[Acme]` or `(Minister (Ottawa))`."""
 _COLON = re.compile(
-    rf"([^:：\[\]()]{{1,{LONGEST_NAME}}}(?:(?:\([^()]{{1,40}}\)|\[[^\[\]]{{1,40}}\])\s?){{0,2}})"
+    rf"([^:：\[\]()]{{1,{LONGEST_CORE}}}(?:{_GROUP}\s?){{0,2}})"
     r"(?:[:：](?=\s|$)|：|(?<!\s):(?=[\w¿¡\"'“„«])(?!(?<=\d:)\d))"  # no time, address or smiley
 )
 _TIME_AFTER = re.compile(rf"\s?[\[(]{TIMES}[\])]\s?$")
-_HEADING = re.compile(rf"(?P<name>\S.{{0,70}}?)(?P<gap>\s*[|•·,–-]?\s+|(?<=\])\s*)(?P<time>{TIMES})")
-_BRACKETS = re.compile(r"\[[^\[\]]*\]|\([^()]*\)")
+_HEADING = re.compile(rf"(?P<name>\S.{{0,{LONGEST_NAME}}}?)(?P<gap>\s*[|•·,–-]?\s+|(?<=\])\s*)(?P<time>{TIMES})")
+_BRACKETS = re.compile(_GROUP)
 _NO_NAME = re.compile(r"[?!;<>|=\"“”…•]|://|,\s*$|\b(?:19|20)\d\d\b")
 _WORDS = re.compile(r"[\u3040-\u309f\u4e00-\u9fff]|[^\s\u3040-\u309f\u4e00-\u9fff]+")
 """Words; in scripts without spaces, characters."""
@@ -83,8 +86,11 @@ def label_of(line: str) -> Label | None:
     bracketed = _BRACKETED.match(text)
     found = bracketed or _COLON.match(text)
     if found and is_name(name := _TIME_AFTER.sub("", before := found[found.lastindex or 1])):
-        sure = changes or bool(bracketed) or name != before
-        return Label(speaker_of(name), text[found.end() :].strip(), sure)
+        if not text[: found.end()].endswith(("]", ")")):
+            sure = changes or bool(bracketed) or name != before
+            return Label(speaker_of(name), text[found.end() :].strip(), sure)
+        if " " in name and _is_titled(name):  # Meet: the name alone, above the words; no `[Music]`
+            return Label(name, "")
     return Label(UNKNOWN, text, sure=True) if changes else None
 
 
@@ -125,7 +131,7 @@ def is_name(text: str) -> bool:
     """Whether a text has the form of a name, or of a telephone number."""
     core = _BRACKETS.sub("", text).strip()
     letters = any(map(str.isalpha, core)) or core.startswith("+")
-    return 0 < len(text.strip()) <= LONGEST_NAME and letters and not _NO_NAME.search(text)
+    return len(core) <= LONGEST_CORE and len(text) <= LONGEST_NAME and letters and not _NO_NAME.search(text)
 
 
 def names_of(found: Mapping[str, int]) -> set[str]:
