@@ -183,14 +183,13 @@ def test_a_few_damaged_letters_leave_the_others(tmp_path: Path) -> None:
 
 NAMES = [
     "Ann Lee",
-    "Bob",
     "Jörg Müller",
     "张伟",
     "Speaker 1",
     "Dr. O'Neil",
     "van Dijk, Els",
-    "Ann (Guest)",
-    "+1 555-0100",
+    "Chair (Hon. Rota (West))",
+    "+1 555",
 ]
 WORDS = st.lists(st.text("abzÄéж会0<&-'.,!?🙂", min_size=1, max_size=6), max_size=5)
 MEETINGS = st.lists(st.tuples(st.sampled_from(NAMES), WORDS), min_size=1, max_size=6)
