@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 
 import pytest
 import webvtt
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline.corpora.conversation import Turn
@@ -231,6 +231,7 @@ WRITERS: dict[str, Callable[[Spoken], str]] = {
 
 
 @pytest.mark.parametrize("name", WRITERS)
+@settings(max_examples=40)
 @given(meeting=MEETINGS)
 def test_what_is_written_is_read(name: str, meeting: list[tuple[str, list[str]]]) -> None:
     """The same speakers and words. Turns of one speaker after another may be joined, as cues are."""
@@ -257,6 +258,7 @@ def test_any_bytes_are_read_or_refused_in_one_line(ending: str, content: bytes) 
     assert "\n" not in refusal
 
 
+@settings(max_examples=40)
 @given(cues=st.lists(st.lists(st.text("abc :<&;-.>é", min_size=1).map(str.strip).filter(bool), min_size=1), min_size=1))
 def test_no_cue_has_less_text_than_another_parser_finds(cues: list[list[str]]) -> None:
     """Compared with webvtt-py: all its words are read. It drops a text after an empty line, and one with an arrow."""
