@@ -28,6 +28,7 @@ from pipeline.corpora.speakers import (
     is_name,
     label_of,
     labels_of,
+    may_be_name,
     names_of,
     speaker_of,
     untimed,
@@ -106,6 +107,7 @@ def _headings(texts: Mapping[int, str], labels: Mapping[int, Label]) -> dict[int
     """
     found = {place: heading for place, text in texts.items() if (heading := heading_of(text))}
     names = names_of(Counter(name for name, _, _ in found.values()))
+    names |= {name for name, _, is_sure in found.values() if is_sure and may_be_name(name)}
     sure = {name for name, _, is_sure in found.values() if is_sure and name in names}
     forms = Counter(form for name, form, _ in found.values() if name in names)
     often = max(forms.values(), default=0)

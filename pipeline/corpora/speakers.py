@@ -33,7 +33,7 @@ _COLON = re.compile(
 _TIME_AFTER = re.compile(rf"\s?[\[(]{TIMES}[\])]\s?$")
 _HEADING = re.compile(rf"(?P<name>\S.{{0,{LONGEST_NAME}}}?)(?P<gap>\s*[|•·,–-]?\s+|(?<=\])\s*)(?P<time>{TIMES})")
 _BRACKETS = re.compile(_GROUP)
-_NO_NAME = re.compile(r"[?!;<>|=\"“”…•]|://|,\s*$|\b(?:19|20)\d\d\b")
+_NO_NAME = re.compile(r"[?!;<>=\"“”…•]|://|,\s*$|\b(?:19|20)\d\d\b")
 _WORDS = re.compile(r"[\u3040-\u309f\u4e00-\u9fff]|[^\s\u3040-\u309f\u4e00-\u9fff]+")
 """Words; in scripts without spaces, characters."""
 _PARTICLES = re.compile(r"von|van|de[rnl]?|della|di|d[aou]s?|l[ae]|bin|al|el|ter|zu|and|und|et|y|of|the")
@@ -147,7 +147,7 @@ def names_of(found: Mapping[str, int]) -> set[str]:
     ['Ann Lee', 'product manager']
     """
     titled = {name for name in found if _is_titled(name)}
-    small = {name for name in found if name not in titled and not any(map(_SMALL.fullmatch, name.lower().split()))}
+    small = {name for name in found if name not in titled and may_be_name(name.lower())}
     are_small = sum(found[name] for name in small) > sum(found[name] for name in titled)
 
     def is_one(name: str) -> bool:
@@ -159,6 +159,11 @@ def names_of(found: Mapping[str, int]) -> set[str]:
         return name in titled and found[name] >= often
 
     return set(filter(is_one, found))
+
+
+def may_be_name(name: str) -> bool:
+    """Whether a text has capitals as a name, or at least no little word."""
+    return _is_titled(name) or not any(map(_SMALL.fullmatch, name.split()))
 
 
 def _is_titled(name: str) -> bool:

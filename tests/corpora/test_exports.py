@@ -102,6 +102,7 @@ ROLLING = (" \nhello<00:00:01.500><c> there</c>", "hello there\n ", "hello there
         ("a.vtt", vtt("(Ann Lee)\nSo.", "[Music]", "(Ann Lee)\nYes."), "Ann Lee: So. [Music] Yes."),
         ("a.txt", MEET, "Ann: Hello. | Bob: Hi."),
         ("a.txt", "Weekly\nAnn   10:15 AM\nHello.\nBob   1:16 PM\nHi.", "Ann: Hello. | Bob: Hi."),
+        ("a.txt", "Ana de la Cruz y Vega\t0:03\nHo.\njsmith\t0:05\nHi.", "Ana de la Cruz y Vega: Ho. | jsmith: Hi."),
         ("a.txt", OTTER, "Ann Lee: Two options: a or b. Note: we wait. | Unknown Speaker: Hi."),
         ("a.txt", "Ann (00:03):\nOne.\n\nBob (0:07): Two.\nAnn (00:10):\nOk.", "Ann: One. | Bob: Two. | Ann: Ok."),
         ("a.sbv", sbv("Ann: Hello.", "there", ">> BOB: Hi.", ">> Me."), "Ann: Hello. there | BOB: Hi. | Unknown: Me."),
