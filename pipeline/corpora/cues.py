@@ -1,4 +1,4 @@
-"""Subtitles -> what is said: WebVTT, SubRip, and YouTube's `.sbv`. A cue is a line of times, and lines of words.
+"""Subtitles -> words and speakers: WebVTT, SubRip, and YouTube's `.sbv`. A cue is a line of times, and lines of words.
 
 All words below a line of times are its cue's, also after an empty line, and where they have an arrow: `webvtt-py`
 drops both. The speaker is in a voice tag (Teams), before a colon (Zoom), or in the line above the times (Webex). A cue
@@ -34,7 +34,7 @@ Part = tuple[int, str | None, str]
 
 
 def is_cues(lines: Sequence[str]) -> bool:
-    """Whether a text is subtitles, whatever its file's name: it begins as they do, or has numbers above times."""
+    """Whether a text is subtitles, also in a file of another name: it begins as they do, or has numbers above times."""
     texts = [line for line in map(str.strip, lines) if line]
     begins = texts[0] if texts else ""
     is_sbv = "-" not in begins and _TIMES.fullmatch(begins)
@@ -43,7 +43,7 @@ def is_cues(lines: Sequence[str]) -> bool:
 
 
 def read_cues(lines: Sequence[str]) -> tuple[list[Said], dict[int, Kind]] | None:
-    """(What is said, kinds of the lines without words), or None if no line has a cue's times."""
+    """(Words with speakers, kinds of the lines without words), or None if no line has a cue's times."""
     cues, kinds = _cues(lines)
     if not cues and not is_cues(lines):
         return None
@@ -95,7 +95,7 @@ def _parts(lines: Sequence[tuple[int, str]], voice: str | None) -> Iterator[Part
 
 
 def _said(cues: Sequence[Sequence[Part]]) -> list[list[Said]]:
-    """What is said in each cue. Labels before words name speakers where no tag does."""
+    """The words of each cue with their speakers. Labels before words name speakers where no tag does."""
     parts = {(cue, number): part for cue, found in enumerate(cues) for number, part in enumerate(found)}
     known = {voice for _, voice, _ in parts.values() if voice}
     labels = labels_of({key: words for key, (_, voice, words) in parts.items() if voice is None}, known)
@@ -114,7 +114,7 @@ def _said(cues: Sequence[Sequence[Part]]) -> list[list[Said]]:
 
 
 def _unrolled(said: Sequence[Sequence[Said]], kinds: dict[int, Kind]) -> list[Said]:
-    """What is said once, where cues roll: most begin with words with which the one before ends, and some go on."""
+    """The words of all cues, once where cues roll: most begin with words with which the one before ends, and some go on."""
     cues = [cue for cue in said if cue]
     words = [[(one.speaker, word) for one in cue for word in one.words.split()] for cue in cues]
     overlaps = [0, *(_overlap(before, after) for before, after in pairwise(words))]

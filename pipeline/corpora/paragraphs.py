@@ -1,4 +1,4 @@
-"""Transcripts as text or Word documents -> what is said.
+"""Transcripts as text or Word documents -> words and speakers.
 
 | the speaker is | as in |
 |---|---|
@@ -56,7 +56,7 @@ _ENDS_SENTENCE = re.compile(r"[.?!…。？！][\"'”’»)]*$")
 
 
 def read_paragraphs(lines: Sequence[str]) -> tuple[list[Said], dict[int, Kind]]:
-    """(What is said, kinds of the lines without words)."""
+    """(Words with speakers, kinds of the lines without words)."""
     if is_cues(lines) and (found := read_cues(lines)):
         return found
     stripped = [line.strip() for line in lines]

@@ -48,7 +48,7 @@ class Transcript:
 def transcript_of(
     said: Iterable[Said], others: Mapping[int, Kind], lines: Sequence[str], encoding: str = UTF8
 ) -> Transcript:
-    """Join what is said, in the file's order, to turns. `others`: place -> kind of the lines that say nothing."""
+    """Join words, in the order of the file, to turns. `others`: place -> kind of the lines without words."""
     turns: list[tuple[str, list[str]]] = []
     kinds = dict(others)
     new = False
