@@ -114,7 +114,7 @@ def _said(cues: Sequence[Sequence[Part]]) -> list[list[Said]]:
 
 
 def _unrolled(said: Sequence[Sequence[Said]], kinds: dict[int, Kind]) -> list[Said]:
-    """The words of all cues, once where cues roll: most begin with words with which the one before ends, and some go on."""
+    """The words of all cues; once, where most begin with the words with which the one before ends, and some go on."""
     cues = [cue for cue in said if cue]
     words = [[(one.speaker, word) for one in cue for word in one.words.split()] for cue in cues]
     overlaps = [0, *(_overlap(before, after) for before, after in pairwise(words))]
