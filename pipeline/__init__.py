@@ -13,7 +13,7 @@ def summarize(meeting: str | Path, *, run: str, client: str, query: str = WHOLE,
     The first call loads the backbone; further ones find it loaded.
 
     Args:
-        meeting: a file: .vtt, .srt, .docx, .txt or QMSum's .json.
+        meeting: a file: .vtt, .srt, .sbv, .docx, .txt or QMSum's .json.
         run: a run of params.yaml, with or without its seed; `client`: whose adapter.
         turns: use only these, counted from 1: `A-B`.
 

@@ -122,7 +122,7 @@ def report() -> None:
 
 @GROUPS["meetings"].command("check")
 def meetings_check(
-    folder: Annotated[str, typer.Argument(help="a folder of .vtt, .srt, .docx, .txt or .json files")],
+    folder: Annotated[str, typer.Argument(help="a folder of .vtt, .srt, .sbv, .docx, .txt or .json files")],
 ) -> None:
     """Report which meetings of a folder can be read, and what is wrong with the others."""
     _call("runs.meetings_check:check_folder", folder)
@@ -169,7 +169,7 @@ def prune(
 
 @app.command()
 def summarize(
-    file: Annotated[Path, typer.Argument(help="a meeting: .vtt, .srt, .docx, .txt or QMSum's .json")],
+    file: Annotated[Path, typer.Argument(help="a meeting: .vtt, .srt, .sbv, .docx, .txt or QMSum's .json")],
     run: Annotated[str, typer.Option(help="a run of params.yaml, with or without its seed")],
     client: Annotated[str, typer.Option(help="whose adapter")],
     query: Annotated[str, typer.Option(help="what to summarize")] = WHOLE,

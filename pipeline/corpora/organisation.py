@@ -18,9 +18,10 @@ from pathlib import Path
 
 from pipeline.corpora.example import SPLITS
 from pipeline.corpora.hash_order import tenths
-from pipeline.corpora.people_files import rows_of, text_of
+from pipeline.corpora.people_files import rows_of, same_name, text_of
 from pipeline.corpora.qmsum import Meeting, Query, parse_meeting
-from pipeline.corpora.transcripts import READERS, read_transcript
+from pipeline.corpora.said import Transcript
+from pipeline.corpora.transcripts import READERS, of_meeting, read
 from pipeline.errors import QuorumError
 from pipeline.workspace.files import write_json
 from pipeline.workspace.progress import say
@@ -33,11 +34,12 @@ COLUMNS = ("file", "query", "summary")
 
 @dataclass(frozen=True)
 class Checked:
-    """One file and its meeting, or what is wrong with it and where."""
+    """One file and its meeting, or what is wrong with it and where; `read`: what became of the file's lines."""
 
     path: Path
     meeting: Meeting | None
     wrong: str = ""
+    read: Transcript | None = None
 
     def __str__(self) -> str:
         if self.meeting is None:
@@ -46,7 +48,7 @@ class Checked:
         words, names = sum(len(turn.text.split()) for turn in turns), dict.fromkeys(turn.speaker for turn in turns)
         counts = f"{len(turns)} turns, {words} words, {len(queries)} summaries, speakers {len(names)}"
         trains = "" if queries else "; no summary, so it cannot train"
-        return f"{self.path.name}: {counts}: {', '.join(names)}{trains}"
+        return f"{self.path.name}: {counts}: {', '.join(names)}{trains}; {self.read}"
 
 
 def meetings_of(folder: Path) -> dict[Path, Meeting]:
@@ -75,26 +77,33 @@ def check(folder: Path) -> list[Checked]:
     if splits := [folder / split for split in SPLITS if (folder / split).is_dir()]:
         beside = [Checked(path, None, f"is beside {splits[0].name}/; move it into a split's folder") for path in found]
         return [one for split in splits for one in check(split)] + beside
-    paths = {path.name: path for path in found if not path.name.endswith(SUMMARY)}
+    summaries = {same_name(path.name[: -len(SUMMARY)]): path for path in found if path.name.lower().endswith(SUMMARY)}
+    paths = [path for path in found if path not in summaries.values()]
     if not paths:
         raise QuorumError(f"{folder}: has no meeting; put {', '.join(READERS)} files there")
-    for first, second in pairwise(sorted(paths.values(), key=lambda path: path.stem)):
-        if first.stem == second.stem:
+    for first, second in pairwise(sorted(paths, key=lambda path: same_name(path.stem))):
+        if same_name(first.stem) == same_name(second.stem):
             raise QuorumError(f"{second}: {first.name} has the same name; remove or rename one of them")
-    meetings: dict[str, Meeting] = {}
+    meetings: dict[Path, Meeting] = {}
+    files: dict[Path, Transcript] = {}
     faults: list[Checked] = []
-    for name, path in paths.items():
+    for path in paths:
         with _collecting(path, faults):
-            meetings[name] = _with_summary(path)
-    for table in sorted(folder.glob("*.csv")):
+            meeting, files[path] = _read(path)
+            summary = summaries.pop(same_name(path.stem), None)
+            meetings[path] = _with_summary(meeting, summary) if summary else meeting
+    for summary in summaries.values():
+        faults.append(Checked(summary, None, "has no meeting of its name; rename it as the meeting, or remove it"))
+    by_name = {same_name(path.name): path for path in paths}
+    for table in sorted(path for path in folder.iterdir() if path.suffix.lower() == ".csv"):
         with _collecting(table, faults):
             for line, row in rows_of(table, COLUMNS, shorter=True):
                 with _collecting(table, faults):
-                    if row["file"] not in paths:
+                    if (named := by_name.get(same_name(row["file"]))) is None:
                         raise QuorumError(f"line {line}: this folder has no meeting {row['file']!r}")
-                    if meeting := meetings.get(row["file"]):
-                        meetings[row["file"]] = _with_query(meeting, row, line)
-    return [Checked(path, meetings[name]) for name, path in paths.items() if name in meetings] + faults
+                    if named in meetings:
+                        meetings[named] = _with_query(meetings[named], row, line)
+    return [Checked(path, meeting, read=files[path]) for path, meeting in meetings.items()] + faults
 
 
 @contextmanager
@@ -106,15 +115,16 @@ def _collecting(path: Path, faults: list[Checked]) -> Iterator[None]:
         faults.append(Checked(path, None, str(error).removeprefix(f"{path}: ")))
 
 
-def _with_summary(path: Path) -> Meeting:
-    """A meeting with the summary that has its name."""
+def _read(path: Path) -> tuple[Meeting, Transcript]:
     if path.suffix.lower() == ".json":
         meeting = parse_meeting(path)
-    else:
-        meeting = Meeting(path.stem, tuple(read_transcript(path)), ())
-    summary = path.with_name(path.stem + SUMMARY)
-    if not summary.is_file():
-        return meeting
+        return meeting, of_meeting(meeting)
+    transcript = read(path)
+    return Meeting(path.stem, transcript.turns, ()), transcript
+
+
+def _with_summary(meeting: Meeting, summary: Path) -> Meeting:
+    """A meeting with the summary in a file."""
     text = " ".join(text_of(summary).split())
     if not text:
         raise QuorumError(f"{summary}: is empty; write the summary, or remove the file")

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import csv
 import io
+import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import zip_longest
 from pathlib import Path
 
+from pipeline.corpora.encodings import UTF8, decode
 from pipeline.errors import QuorumError
+from pipeline.workspace.progress import say
 
 
-def text_of(path: Path) -> str:
-    """A text file in any encoding: UTF-8, else the most likely one.
+def read_text(path: Path) -> tuple[str, str]:
+    """(The text of a file, its encoding); see `encodings`. An encoding other than UTF-8 is printed.
 
     Raises QuorumError if it cannot be read, or is no text.
     """
@@ -21,21 +24,29 @@ def text_of(path: Path) -> str:
         content = path.read_bytes()
     except OSError as error:
         raise QuorumError(f"{path}: could not be read ({error.strerror}); check what it is") from None
-    try:
-        text = content.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        text = "\0"
-    if "\0" in text:  # UTF-16 without a byte order mark is UTF-8 with a NUL after every letter
-        from charset_normalizer import from_bytes
-
-        text = str(from_bytes(content).best() or "\0")
-    if "\0" in text:
+    found = decode(content)
+    if found is None:
         raise QuorumError(f"{path}: is no text in any known encoding; save it as UTF-8")
-    return text
+    if found[1] != UTF8:
+        say(f"{path}: read as {found[1]}; if words look wrong, save it as UTF-8")
+    return found
+
+
+def text_of(path: Path) -> str:
+    """See `read_text`."""
+    return read_text(path)[0]
+
+
+def same_name(name: str) -> str:
+    """A file's name in the form in which two spellings of one name are equal: composed, without blanks around it."""
+    return unicodedata.normalize("NFC", name).strip()
 
 
 def rows_of(path: Path, columns: Sequence[str], *, shorter: bool = False) -> Iterator[tuple[int, dict[str, str]]]:
     """(The line on which a row begins, column -> cell) of every row that is not empty; cells may be of any length.
+
+    Columns are separated by commas, semicolons (Excel in many languages) or tabs. Names of columns are read in lower
+    case, without blanks around them.
 
     Args:
         columns: those that must be there.
@@ -45,7 +56,7 @@ def rows_of(path: Path, columns: Sequence[str], *, shorter: bool = False) -> Ite
     """
     text = text_of(path)
     csv.field_size_limit(max(csv.field_size_limit(), len(text)))
-    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
+    reader = csv.reader(io.StringIO(text, newline=""), strict=True, delimiter=_delimiter(text, columns))
     header: list[str] | None = None
     while True:
         line = reader.line_num + 1
@@ -58,18 +69,33 @@ def rows_of(path: Path, columns: Sequence[str], *, shorter: bool = False) -> Ite
             ) from None
         if cells is None:
             return
+        while cells and not cells[-1].strip() and (header is None or len(cells) > len(header)):
+            cells.pop()  # Excel fills rows up to the widest one
+        if not any(map(str.strip, cells)):
+            continue
         if header is None:
-            header = cells
+            header = _names(cells)
             check_columns(path, header, columns)
             if twice := [name for name, times in Counter(header).items() if name and times > 1]:
                 raise QuorumError(f"{where}: has two columns {twice[0]!r}; remove or rename one")
-        elif len(cells) > len(header) or (0 < len(cells) < len(header) and not shorter):
+        elif len(cells) > len(header) or (len(cells) < len(header) and not shorter):
             raise QuorumError(
                 f'{where}: {len(cells)} fields, and the header has {len(header)}; write "…" around a text that has a '
                 "comma or a line's end"
             )
-        elif cells:
+        else:
             yield line, dict(zip_longest(header, cells, fillvalue=""))
+
+
+def _names(header: Iterable[str]) -> list[str]:
+    return [name.strip().lower() for name in header]
+
+
+def _delimiter(text: str, columns: Iterable[str]) -> str:
+    """What separates the header's columns: a comma, unless the needed ones are there with another separator."""
+    header = next(filter(str.strip, io.StringIO(text, newline="")), "")
+    rows = {delimiter: next(csv.reader([header], delimiter=delimiter), []) for delimiter in ",;\t"}
+    return next((delimiter for delimiter, cells in rows.items() if {*columns} <= {*_names(cells)}), ",")
 
 
 def check_columns(path: Path, found: Iterable[str], needed: Sequence[str]) -> None:
@@ -78,5 +104,5 @@ def check_columns(path: Path, found: Iterable[str], needed: Sequence[str]) -> No
     if missing := [column for column in needed if column not in has]:
         raise QuorumError(
             f"{path}: has no column {missing[0]!r}; it has {', '.join(map(repr, has))}, and needs {', '.join(needed)}, "
-            "between commas"
+            "between commas or semicolons"
         )

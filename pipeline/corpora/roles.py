@@ -3,7 +3,7 @@
 Speakers become `Speaker 1`, `Speaker 2`, in the order in which they first speak. Full names and each part of them are
 replaced where they are complete words in the same case. A part that two speakers share becomes `a speaker`. This is no
 anonymization: names of people who do not speak stay, and so do misspelt ones. `missed` lists what a tagger takes for a
-person, and speakers' names in another case.
+person, and speakers' names in another case. `Unknown` stays.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from dataclasses import replace
 
 from pipeline.corpora.conversation import Turn
 from pipeline.corpora.qmsum import Meeting
+from pipeline.corpora.speakers import UNKNOWN
 from pipeline.corpora.tagging import spacy_without
 
 SHARED, SHORTEST = "a speaker", 3
@@ -28,7 +29,7 @@ def roles_of(speakers: Iterable[str]) -> dict[str, str]:
     >>> roles_of(["Ann Lee", "Li Lee"])
     {'Ann Lee': 'Speaker 1', 'Li Lee': 'Speaker 2', 'Ann': 'Speaker 1', 'Lee': 'a speaker'}
     """
-    names = list(dict.fromkeys(speakers))
+    names = [name for name in dict.fromkeys(speakers) if name != UNKNOWN]
     found = {name: f"Speaker {number}" for number, name in enumerate(names, 1)}
     parts: dict[str, str] = {}
     for name in names:
@@ -47,7 +48,7 @@ def with_roles(meeting: Meeting) -> tuple[Meeting, list[str]]:
     def replaced(text: str) -> str:
         return pattern.sub(lambda match: roles[match.group(1)], text)
 
-    turns = tuple(Turn(roles[turn.speaker], replaced(turn.text)) for turn in meeting.turns)
+    turns = tuple(Turn(roles.get(turn.speaker, turn.speaker), replaced(turn.text)) for turn in meeting.turns)
     queries = tuple(
         one.model_copy(update={"query": replaced(one.query), "answer": replaced(one.answer)}) for one in meeting.queries
     )
@@ -68,4 +69,5 @@ def missed(meeting: Meeting, names: Iterable[str]) -> list[str]:
 
 def _any_of(names: Iterable[str], flags: int = 0) -> re.Pattern[str]:
     """Matches a name that is complete words; the longest first, so that `Ann Lee` is replaced before `Ann`."""
-    return re.compile(rf"(?<!\w)({'|'.join(map(re.escape, sorted(names, key=len, reverse=True)))})(?!\w)", flags)
+    found = "|".join(map(re.escape, sorted(names, key=len, reverse=True))) or "(?!)"  # which matches nothing
+    return re.compile(rf"(?<!\w)({found})(?!\w)", flags)

@@ -11,6 +11,9 @@ _MARKER = re.compile(r"\{\s*+\w++\s*+\}")
 _SPELLED = re.compile(r"\b(?:[A-Za-z]_)+(?:[A-Za-z]\b)?")
 _SPACES = re.compile(r"\s+")
 _UNSOUND = re.compile("[\0\ud800-\udfff]")
+_INVISIBLE = re.compile(
+    "[\0-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\xad\u200b\u200e\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufeff]"
+)
 _BEFORE = re.compile(r" (?=[,.?!:;%)]|n't\b|'(?:s|re|ve|ll|d|m|em)\b)", re.IGNORECASE)
 _AFTER = re.compile(r"(?<=\() ")
 
@@ -23,6 +26,14 @@ def clean(text: str) -> str:
     text = _MARKER.sub(" ", text)
     text = _SPELLED.sub(lambda match: match.group().replace("_", ""), text)
     return _SPACES.sub(" ", text).strip()
+
+
+def visible(text: str) -> str:
+    """Drop control characters, and those that only turn the direction of writing or mark where a line may break.
+
+    Zero-width joiners stay: they are part of emoji and of words in some scripts.
+    """
+    return _INVISIBLE.sub("", text)
 
 
 def normal(text: str) -> str:

@@ -115,7 +115,8 @@ def _written(reading: Reading, rule: DecodingRule, window: Rendered, adapter_pat
     adapter = on_device(read_adapter(adapter_path), reading.model.device)
     task: WriterTask = reading.task  # type: ignore[assignment]  # a rule is of one
     with torch.no_grad():
-        return task.predict(reading.model, [prefix | extra], [Row(0, adapter)], rule)[0].text
+        text = task.predict(reading.model, [prefix | extra], [Row(0, adapter)], rule)[0].text
+    return text.rstrip("\ufffd ")  # an emoji is several tokens: the longest summary may end within one
 
 
 def turn_range(text: str | None, count: int) -> tuple[int, int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 import zipfile
 from pathlib import Path
 
@@ -42,8 +43,28 @@ def test_a_meeting_has_its_summary_and_those_of_tables(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("table", "encoding"),
+    [
+        ("file;query;summary;turns\nBüro.txt;Q;Short; so.;\n", "utf-8"),
+        ("File, Query, Summary\nBüro.txt,Q,Short; so.\n", "utf-8"),
+        ("\n FILE ;Query;SUMMARY;;\nBüro.txt ;Q;Short; so.;\n;;;;\n", "cp1252"),
+        ("file\tquery\tsummary\nBüro.txt\tQ\tShort; so.\n", "utf-16"),
+    ],
+    ids=["semicolons", "capitals and blanks", "Excel's empty cells and rows", "tabs"],
+)
+def test_a_table_is_as_excel_writes_it(table: str, encoding: str, tmp_path: Path) -> None:
+    """A file's name may be decomposed, as on a Mac, where the table's is composed; so may that of its summary."""
+    semicolons = table.replace("Short; so.", '"Short; so."')
+    lay(tmp_path, **{f"{unicodedata.normalize('NFD', 'Büro')}__txt": TALK, "Büro__summary__txt": "All."})
+    (tmp_path / "a.CSV").write_bytes(semicolons.encode(encoding))
+    (meeting,) = meetings_of(tmp_path).values()
+    assert [(one.query, one.answer) for one in meeting.queries] == [(WHOLE, "All."), ("Q", "Short; so.")]
+
+
+@pytest.mark.parametrize(
     ("files", "message"),
     [
+        ({"june__summary__txt": "They stop."}, r"june.summary.txt: has no meeting of its name"),
         ({"a__csv": "file,query\n"}, "a.csv: has no column 'summary'; it has 'file', 'query', and needs file"),
         ({"a__csv": f"{HEADER}may.txt,Q,,\n"}, "line 2: summary is empty"),
         ({"a__csv": f"{HEADER}may.txt,Q,S,2-9\n"}, "line 2: turns '2-9': give A-B with 1 <= A"),
@@ -86,7 +107,7 @@ def test_a_fault_of_any_file_is_a_row_and_hides_no_other(tmp_path: Path) -> None
     files = "cut.docx, deep.json, a.csv, b.csv, c.csv, e\x1b[2Jf.vtt"
     assert f"6 files cannot be used: {files}" in str(done.exception)
     expected = (
-        "may.txt: 3 turns, 11 words, 1 summaries, speakers 2: Ann Lee, Bob Ray",
+        "may.txt: 3 turns, 11 words, 1 summaries, speakers 2: Ann Lee, Bob Ray; 3 lines: 3 used (line 1: ",
         "cut.docx: is no Word document",
         "deep.json: line 1: malformed JSON",
         "a.csv: has no column 'file'",
@@ -124,6 +145,13 @@ def test_names_become_roles_in_what_is_said_and_in_summaries(tmp_path: Path) -> 
     meeting, _ = with_roles(*meetings_of(tmp_path).values())
     assert meeting.turns == (Turn("Speaker 1", "The Annex is Speaker 2's."), Turn("Speaker 2", "Yes, Speaker 1."))
     assert meeting.queries[0].answer == "Speaker 2 agrees with Speaker 1."
+
+
+def test_an_unknown_speaker_has_no_role(tmp_path: Path) -> None:
+    lay(tmp_path, may__txt="Unknown words.\n", june__txt="[SPEAKER_00]: Unknown to me.\nSo.\n")
+    turns = [with_roles(meeting)[0].turns for meeting in meetings_of(tmp_path).values()]
+    assert turns[0] == (Turn("Speaker 1", "Unknown to me."), Turn("Unknown", "So."))
+    assert turns[1] == (Turn("Unknown", "Unknown words."),)
 
 
 def test_what_may_still_be_a_name_is_listed(tmp_path: Path) -> None:

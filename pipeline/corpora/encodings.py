@@ -1,0 +1,116 @@
+"""Bytes that people wrote -> text, and the encoding that was taken.
+
+UTF-8 and UTF-16 are recognised by their form, also where the end is cut off or a few letters are damaged. Else that
+encoding is taken in which most letters beyond ASCII are those of one language; one that the file declares
+(`Language: de`) is preferred. `charset-normalizer` decides where no language fits.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+
+UTF8 = "UTF-8"
+_WEST, _CENTRAL = ("cp1252", "mac_roman", "cp850"), ("cp1250", "iso8859_2", "cp852")
+LANGUAGES: dict[str, tuple[tuple[str, ...], str]] = {
+    "en": (_WEST, "£éèêëïôöüñç"),
+    "de": (_WEST, "äöüßéàè"),
+    "fr": (_WEST, "éèêëàâçîïôûùüœæÿ"),
+    "es": (_WEST, "áéíóúñü¿¡ªº"),
+    "pt": (_WEST, "áâãàçéêíóôõúüªº"),
+    "it": (_WEST, "àèéìíîòóùú"),
+    "sv": (_WEST, "åäöæøéüà"),
+    "": (_WEST, "£äöüßéèêëàâçîïôûùœæÿáíóúñ¿¡ªºãõìòåøðýþ"),
+    "pl": (_CENTRAL, "ąćęłńóśźż"),
+    "cs": (_CENTRAL, "áčďéěíňóřšťúůýžäĺľôŕ"),
+    "hu": (_CENTRAL, "áéíóöőúüű"),
+    "hr": (_CENTRAL, "čćđšž"),
+    "ro": (_CENTRAL, "ăâîşţ"),
+    "tr": (("cp1254",), "çğıİöşüâî"),
+    "ru": (("cp1251", "koi8_r", "cp866"), "абвгдеёжзийклмнопрстуфхцчшщъыьэюя"),
+    "uk": (("cp1251", "koi8_u"), "абвгґдеєжзиіїйклмнопрстуфхцчшщьюя"),
+    "el": (("cp1253",), "αβγδεζηθικλμνξοπρσςτυφχψωάέήίόύώϊϋΐΰ"),
+    "he": (("cp1255",), "אבגדהוזחטיכךלמםנןסעפףצץקרשת"),
+    "ar": (("cp1256",), "ءآأؤإئابةتثجحخدذرزسشصضطظعغفقكلمنهوىي"),
+    "ja": (("cp932", "euc_jp"), ""),
+    "zh": (("gb18030", "big5"), ""),
+    "ko": (("cp949",), ""),
+}
+"""Language (any western one: empty) -> its encodings and letters beyond ASCII; without letters, only if declared."""
+NEUTRAL = "–—‘’“”„…«»‹›€°·•§©®™\xa0"
+FITS, MIXED, DECLARED, SAMPLE = 0.8, 0.95, 0.2, 20_000
+"""The least share of letters that fit; what a mixture of languages counts; what a declaration adds; bytes looked at."""
+_DECLARES = re.compile(rb"^\W*(?:language|lang|sprache|langue)\s*+[:=]\s*+([a-z]{2})", re.IGNORECASE | re.MULTILINE)
+_LEADS = (b"\xc2", b"\xc3", b"\xc4", b"\xc5", b"\xe2", b"\xf0")
+"""With which UTF-8 begins common letters; in cp1252 they are capitals and signs that end no text."""
+
+
+def decode(content: bytes) -> tuple[str, str] | None:
+    """(Text, encoding), or None of what is no text.
+
+    >>> decode("Jörg: Grüße.".encode("cp1252")), decode("Łódź".encode("cp1250")), decode("déjà".encode()[:-1])
+    (('Jörg: Grüße.', 'cp1252'), ('Łódź', 'cp1250'), ('déj', 'UTF-8, cut off at its end'))
+    """
+    found = _utf16(content) or _utf8(content) or _by_language(content) or _by_library(content)
+    return None if found is None or "\0" in found[0] else found
+
+
+def _utf16(content: bytes) -> tuple[str, str] | None:
+    """Of a text with a mark, or with a NUL in every third byte or more: Latin letters have one each."""
+    name = {b"\xff\xfe": "UTF-16-LE", b"\xfe\xff": "UTF-16-BE"}.get(content[:2])
+    if name is None and content.count(0) * 3 >= len(content) > 0:
+        name = "UTF-16-LE" if content[1::2].count(0) >= content[::2].count(0) else "UTF-16-BE"
+    return (content.decode(name, "ignore").removeprefix("\ufeff"), name) if name else None
+
+
+def _utf8(content: bytes) -> tuple[str, str] | None:
+    try:
+        return content.decode("utf-8-sig"), UTF8
+    except UnicodeDecodeError as error:
+        tail, before = content[error.start :], content[: error.start]
+        if error.reason == "unexpected end of data" and (len(tail) > 1 or not before.isascii() or tail in _LEADS):
+            return before.decode("utf-8-sig"), f"{UTF8}, cut off at its end"
+    text = content.decode("utf-8-sig", "replace")
+    damaged = text.count("\ufffd") * 10 <= len(text) - len(text.encode("ascii", "ignore"))
+    return (text, f"{UTF8} with damaged letters") if damaged else None
+
+
+def _by_language(content: bytes) -> tuple[str, str] | None:
+    declared = _DECLARES.search(content[:2000])
+    language = declared[1].decode().lower() if declared else None
+    sample = b"\n".join(line for line in content.splitlines() if not line.isascii())[:SAMPLE]
+    best, chosen = FITS, None
+    for name, (encodings, letters) in LANGUAGES.items():
+        for encoding in encodings if letters or name == language else ():
+            try:
+                text, fit = content.decode(encoding), _fit(sample.decode(encoding, "ignore"), letters)
+            except UnicodeDecodeError:
+                continue
+            score = fit * (1 if name else MIXED) + DECLARED * (name == language)
+            if score > best:
+                best, chosen = score, (text, encoding)
+    return chosen
+
+
+def _fit(text: str, letters: str) -> float:
+    """The share of characters beyond ASCII that fit: in a word of one script, no capital after a small letter."""
+    places = Counter(zip(f" {text}", text, f"{text[1:]} ", strict=False))
+    found = {place: count for place, count in places.items() if not place[1].isascii()}
+    is_latin = letters[-1:] < "\u0250"
+    fitting = sum(
+        count
+        for (before, letter, after), count in found.items()
+        if letter in NEUTRAL
+        or (
+            (not letters or letter in letters or (letter.lower() in letters and not before.islower()))
+            and (is_latin or not any(c.isascii() and c.isalpha() for c in (before, after)))
+        )
+    )
+    return fitting / (sum(found.values()) or 1)
+
+
+def _by_library(content: bytes) -> tuple[str, str] | None:
+    from charset_normalizer import from_bytes
+
+    best = from_bytes(content).best()
+    return (str(best), best.encoding) if best else None

@@ -1,0 +1,173 @@
+"""Who speaks in a transcript: labels before words, headings above them, and which of them are names.
+
+`The first one is this: we wait` looks like `Ann Lee: we wait`, so all labels of a file decide together: see `names_of`.
+Every pattern matches a text of bounded length, or in one way only: reading takes time linear in a line's length.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Collection, Hashable, Mapping
+from typing import NamedTuple, TypeVar
+
+UNKNOWN = "Unknown"
+"""The speaker of words of whom the file does not say who spoke them."""
+LONGEST_NAME, LONGEST_CORE, LONGEST_LINE, MOST_WORDS = 160, 60, 300, 4
+"""Letters of a name, and of one without what is in brackets; letters of a line that is no words; words of a name."""
+STAMP = r"\d{1,3}:\d{1,2}(?::\d{1,2})?(?:[.,]\d{1,6})?"
+_CLOCK = rf"(?:\d{{1,4}}[./-]\d{{1,2}}[./-]\d{{1,4}},?\s+)?{STAMP}(?:\s?[AaPp]\.?[Mm]\b\.?)?"
+_ONE = rf"(?:\[{_CLOCK}\]|\({_CLOCK}\)|{_CLOCK})"
+TIMES = rf"(?:\[{STAMP}\s*+-->\s*+{STAMP}\]|{_ONE}(?:\s*+(?:-->|->|-|–)\s*+{_ONE})?)"
+"""`0:03`, `[00:00:03]`, `10:15 AM`, `5/6/24, 10:15`, `0:03 - 0:09`."""
+_TIMED = re.compile(rf"{TIMES}(?:(?<=[\])])\s*+|\s++)(?:[-–|]\s++)?")
+_NUMBERED = re.compile(r"[\[(]((?:speaker|spk)[ _-]?(?:\d{1,3}|\?))[\])]\s*+[:：]?", re.IGNORECASE)
+"""whisperX's `[SPEAKER_00]: words` and whisper.cpp's `(speaker 0) words`: of tools that label every line."""
+_BRACKETED = re.compile(rf"(?:\[([^\[\]]{{1,{LONGEST_NAME}}})\]|\(([^()]{{1,{LONGEST_NAME}}})\))\s*+(?:[:：]|$)")
+_GROUP = r"(?:\((?:[^()]|\([^()]{0,80}\)){1,120}\)|\[[^\[\]]{1,120}\])"
+"""What may follow a name, as `(Guest)`, `[Acme]` or `(Minister (Ottawa))`."""
+_COLON = re.compile(
+    rf"([^:：\[\]()]{{1,{LONGEST_CORE}}}(?:{_GROUP}\s?){{0,2}})"
+    r"(?:[:：](?=\s|$)|：|(?<!\s):(?=[\w¿¡\"'“„«])(?!(?<=\d:)\d))"  # no time, address or smiley
+)
+_TIME_AFTER = re.compile(rf"\s?[\[(]{TIMES}[\])]\s?$")
+_HEADING = re.compile(rf"(?P<name>\S.{{0,{LONGEST_NAME}}}?)(?P<gap>\s*[|•·,–-]?\s+|(?<=\])\s*)(?P<time>{TIMES})")
+_BRACKETS = re.compile(_GROUP)
+_NO_NAME = re.compile(r"[?!;<>=\"“”…•]|://|,\s*$|\b(?:19|20)\d\d\b")
+_WORDS = re.compile(r"[\u3040-\u309f\u4e00-\u9fff]|[^\s\u3040-\u309f\u4e00-\u9fff]+")
+"""Words; in scripts without spaces, characters."""
+_PARTICLES = re.compile(r"von|van|de[rnl]?|della|di|d[aou]s?|l[ae]|bin|al|el|ter|zu|and|und|et|y|of|the")
+_SMALL = re.compile(
+    r"an?|the|th(?:is|at|ese|ose|ey|ere|en)|it|is|are|was|were|be|we|you|s?he|my|our|your|his|her|their|to|for|at|in|on|"
+    r"of|if|so|and|but|or|not|as|with|what|which|who|how|when|where|why|here|now|just|only|about|by|from|ha[sd]|have|"
+    r"do|does|did|can|says?|said|one|two|three|first|second|third|next|last|more|most|all|some|any|also|well|like|because|"
+    r"der|die|das|eine?|ist|sind|war|wir|ihr|er|sie|es|ich|und|oder|aber|nicht|mit|für|zu|im|wie|wer|wenn|dann|"
+    r"la|les|une?|est|sont|nous|vous|ils?|elle|et|ou|mais|pas|pour|dans|que|qui|el|los|son|y|pero|no|por"
+)
+"""Little words, of which no name consists, and of which a name in small letters has none."""
+_TITLES = re.compile(
+    r"notes?|remember|reminder|question|answer|example|summary|agenda|topic|options?|decision|action|todo|result|problem|"
+    r"reason|warning|step|point|title|subject|meeting|attendees|participants|invited|speakers|keywords|duration|started|"
+    r"ended|record(?:ed|ing)|transcript(?:ion)?|language|location|host|organi[sz]er|time|yes|no|ok(?:ay)?|hinweis|frage|"
+    r"antwort|beispiel|thema|teilnehmer|dauer|ergebnis|réponse|exemple|sujet|durée|participantes|tema"
+)
+"""What speakers and headers say before a colon: names only if they recur."""
+Place = TypeVar("Place", bound=Hashable)
+
+
+class Label(NamedTuple):
+    """A speaker before words. `sure`: it is no other thing; `is_each_named`: the tool labels every line."""
+
+    name: str
+    words: str
+    sure: bool = False
+    is_each_named: bool = False
+
+
+def speaker_of(text: str) -> str:
+    """A name as a tool wrote it -> the speaker; no name and `Speaker?` are `Unknown`."""
+    name = " ".join(text.split()).strip('\u200c\u200d"“”')
+    return UNKNOWN if not name or name.endswith("?") else name
+
+
+def label_of(line: str) -> Label | None:
+    """The possible label of a line; times before it go.
+
+    >>> label_of("[00:01] Ann Lee [Acme]: so be it"), label_of("(speaker ?) Hello")[:2], label_of("at 10:30")
+    (Label(name='Ann Lee [Acme]', words='so be it', sure=False, is_each_named=False), ('Unknown', 'Hello'), None)
+    """
+    text = line.strip()
+    changes = text.startswith(">>")
+    text = text.lstrip("> ") if changes else text
+    timed = _TIMED.match(text)
+    text = text[timed.end() :] if timed else text
+    if found := _NUMBERED.match(text):
+        return Label(speaker_of(found[1]), text[found.end() :].strip(), sure=True, is_each_named=True)
+    bracketed = _BRACKETED.match(text)
+    found = bracketed or _COLON.match(text)
+    if found and is_name(name := _TIME_AFTER.sub("", before := found[found.lastindex or 1])):
+        if not text[: found.end()].endswith(("]", ")")):
+            sure = changes or bool(bracketed) or name != before
+            return Label(speaker_of(name), text[found.end() :].strip(), sure)
+        if " " in name and _is_titled(name):  # Meet: the name alone, above the words; no `[Music]`
+            return Label(name, "")
+    return Label(UNKNOWN, text, sure=True) if changes else None
+
+
+def labels_of(texts: Mapping[Place, str], known: Collection[str] = ()) -> dict[Place, Label]:
+    """The lines whose label is a speaker's. A label without words, as a line `Ann:` above them, recurs."""
+    found = {place: label for place, text in texts.items() if (label := label_of(text))}
+    counts = Counter(label.name for label in found.values())
+    names = names_of(counts).union(known)
+    return {
+        place: label
+        for place, label in found.items()
+        if label.sure or (label.name in names and (label.words or counts[label.name] > 1))
+    }
+
+
+def heading_of(line: str) -> tuple[str, str, bool] | None:
+    """(Name, form of the time, whether a bracket or a gap makes it sure), of a line of a name and a time alone.
+
+    >>> heading_of("Ann Lee   1:00:03"), heading_of("[Ann Lee] 10:15:02"), heading_of("lunch at 12:30")
+    (('Ann Lee', '   0', True), ('Ann Lee', ' 0', True), ('lunch at', ' 0', False))
+    """
+    found = _HEADING.fullmatch(line) if len(line) <= LONGEST_LINE else None
+    if found is None or ":" in found["name"]:
+        return None
+    name = found["name"].removeprefix("[").removesuffix("]")
+    form = re.sub(r"\d+(?::\d+)*", "0", found["gap"] + found["time"]).lower().replace("p", "a")
+    sure = name != found["name"] or len(found["gap"]) > 1 or "\t" in found["gap"]
+    return (speaker_of(name), form, sure) if is_name(name) else None
+
+
+def untimed(line: str) -> str:
+    """A line without a time in brackets before its words."""
+    timed = _TIMED.match(line) if line[:1] in ("[", "(") else None
+    return line[timed.end() :] if timed else line
+
+
+def is_name(text: str) -> bool:
+    """Whether a text has the form of a name, or of a telephone number."""
+    core = _BRACKETS.sub("", text).strip()
+    letters = any(map(str.isalpha, core)) or core.startswith("+")
+    return len(core) <= LONGEST_CORE and len(text) <= LONGEST_NAME and letters and not _NO_NAME.search(text)
+
+
+def names_of(found: Mapping[str, int]) -> set[str]:
+    """Which possible speakers of a file are names.
+
+    A name has capitals and at most four words, or recurs; in small letters it has no little word, and recurs or is one
+    of a file whose names are in small letters.
+
+    Args:
+        found: possible speaker -> how often the file has it.
+
+    >>> sorted(names_of({"Ann Lee": 1, "The first one is this": 1, "product manager": 2, "Note": 1, "two options": 1}))
+    ['Ann Lee', 'product manager']
+    """
+    titled = {name for name in found if _is_titled(name)}
+    small = {name for name in found if name not in titled and may_be_name(name.lower())}
+    are_small = sum(found[name] for name in small) > sum(found[name] for name in titled)
+
+    def is_one(name: str) -> bool:
+        words, few = name.lower().split(), len(_WORDS.findall(_BRACKETS.sub("", name))) <= MOST_WORDS
+        if name in small:
+            return few and (found[name] > 1 or (are_small and len(words) <= 2))
+        is_little = name != "A" and all(map(_SMALL.fullmatch, words))
+        often = 3 if is_little else 2 if not few or any(map(_TITLES.fullmatch, words)) else 1
+        return name in titled and found[name] >= often
+
+    return set(filter(is_one, found))
+
+
+def may_be_name(name: str) -> bool:
+    """Whether a text has capitals as a name, or at least no little word."""
+    return _is_titled(name) or not any(map(_SMALL.fullmatch, name.split()))
+
+
+def _is_titled(name: str) -> bool:
+    """Whether all words have a capital or are of a script without capitals, except for particles such as `van`."""
+    words = [word for word in _BRACKETS.sub("", name).replace("-", " ").split() if any(map(str.isalnum, word))]
+    small = [word for word in words if word.islower() and not word[0].isdigit()]
+    return len(small) < len(words) and all(map(_PARTICLES.fullmatch, small))

@@ -1,0 +1,272 @@
+"""Exports that name speakers in other ways, in other encodings, damaged: every word has its speaker, or `Unknown`."""
+
+from __future__ import annotations
+
+import html
+import json
+from collections.abc import Callable, Sequence
+from itertools import groupby
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+import webvtt
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pipeline.corpora.conversation import Turn
+from pipeline.corpora.encodings import decode
+from pipeline.corpora.transcripts import READERS, read, read_transcript
+from pipeline.errors import QuorumError
+
+TIMES = "00:00:01.000 --> 00:00:03.000"
+FAMILY = "\U0001f468\u200d\U0001f469\u200d\U0001f467"
+"""An emoji of three, with zero-width joiners."""
+
+
+def vtt(*cues: str) -> str:
+    return "WEBVTT\n\n" + "\n".join(f"{TIMES}\n{words}\n" for words in cues)
+
+
+def srt(*cues: str) -> str:
+    return "\n".join(f"{number}\n{TIMES.replace('.', ',')}\n{words}\n" for number, words in enumerate(cues, 1))
+
+
+def sbv(*cues: str) -> str:
+    return "\n".join(f"0:00:01.000,0:00:03.000\n{words}\n" for words in cues)
+
+
+def turns_in(folder: Path, name: str, content: str | bytes) -> list[tuple[str, str]]:
+    path = folder / name
+    if path.suffix == ".docx":
+        from docx import Document
+
+        document = Document()
+        for paragraph in str(content).split("\n\n"):
+            document.add_paragraph(paragraph)
+        document.save(str(path))
+    else:
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return [(turn.speaker, turn.text) for turn in read_transcript(path)]
+
+
+TEAMS = (
+    "Weekly sync-Meeting Transcript\n\nMay 6, 2024, 10:02AM\n\n31m 5s\n\nAnn started transcription\n\n"
+    "Ann   0:03\nHello.\n\nBob   0:05\nwe have\nlunch, roughly at 12:30\n\nAnn stopped transcription"
+)
+OLDER = "0:0:0.0 --> 0:0:3.40\nAnn\nHello.\n\n0:0:4.0 --> 0:0:5.0\nBob Ray\nHi: you.\n\n0:0:6.0 --> 0:0:7.0\nMe."
+OTTER = (
+    "Weekly sync\nMon, May 6, 2024 10:02AM • 31:05\n\nSUMMARY KEYWORDS\nbudget, time\n\nSPEAKERS\nAnn Lee, Bob\n\n"
+    "Ann Lee  00:00\nTwo options: a or b.\nNote: we wait.\n\nUnknown Speaker  00:12\nHi.\n\n"
+    "Transcribed by https://otter.ai\n"
+)
+MEET = (
+    "Weekly sync (2024-05-06 10:02 GMT+2) - Transcript\nAttendees\nAnn, Bob\nTranscript\n\n00:00:00\n\nAnn: Hello.\n"
+    "Bob: Hi.\nMeeting ended after 00:31:05\n"
+)
+ROLLING = (" \nhello<00:00:01.500><c> there</c>", "hello there\n ", "hello there\nhow<00:00:02.500><c> are you</c>")
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "turns"),
+    [
+        ("a.srt", srt("[SPEAKER_00]: Shall we?", "[SPEAKER_01]: No."), "SPEAKER_00: Shall we? | SPEAKER_01: No."),
+        ("a.vtt", vtt("Bob: Yes.", "[SPEAKER_01]: No.", "So."), "Bob: Yes. | SPEAKER_01: No. | Unknown: So."),
+        ("a.txt", "[SPEAKER_00]: Shall we?\nSo.\n", "SPEAKER_00: Shall we? | Unknown: So."),
+        ("a.txt", "(speaker 0) Hi: you.\n(speaker ?) Me.", "speaker 0: Hi: you. | Unknown: Me."),
+        ("a.txt", "[00:00.000 --> 00:02.000]   (speaker 0) Hi.\n", "speaker 0: Hi."),
+        ("a.txt", "[00:00.000 --> 00:02.000]   And so\n[00:02.000 --> 00:03.000]   on.", "Unknown: And so on."),
+        ("a.vtt", vtt("<v Speaker0> Hi.", "<v Speaker?> Me."), "Speaker0: Hi. | Unknown: Me."),
+        ("a.vtt", vtt("Bob: Yes.", "Ann Lee [Acme]: Hello."), "Bob: Yes. | Ann Lee [Acme]: Hello."),
+        ("a.docx", TEAMS, "Ann: Hello. | Bob: we have lunch, roughly at 12:30"),
+        ("a.docx", TEAMS.replace("0:03\n", "0:03\n\n"), "Ann: Hello. | Bob: we have lunch, roughly at 12:30"),
+        ("a.docx", OLDER.partition("\n\n")[0], "Ann: Hello."),
+        ("a.txt", OLDER, "Ann: Hello. | Bob Ray: Hi: you. | Unknown: Me."),
+        ("a.vtt", vtt("Ann: Two.", "The first one is this: we wait."), "Ann: Two. The first one is this: we wait."),
+        ("a.txt", "Ann: The why is: a.\nThe why is: b.\nNote: c.", "Ann: The why is: a. The why is: b. Note: c."),
+        ("a.txt", "ann: hi\nbob: ho\nann: the thing is: no", "ann: hi | bob: ho | ann: the thing is: no"),
+        ("a.txt", "A B C D E: hi\nAnn: ho\nA B C D E: ok", "A B C D E: hi | Ann: ho | A B C D E: ok"),
+        ("a.vtt", vtt("Ann: We meet\ntomorrow at 10:30", "Bob: ok"), "Ann: We meet tomorrow at 10:30 | Bob: ok"),
+        ("a.txt", "Ann: we have\nlunch, roughly at 12:30\nBob: ok", "Ann: we have lunch, roughly at 12:30 | Bob: ok"),
+        ("a.txt", "Ann   0:03\nwe meet\nMonday 12:30\nBob   0:09\nok", "Ann: we meet Monday 12:30 | Bob: ok"),
+        ("a.vtt", vtt("<v Reader></v>In the beginning"), "Reader: In the beginning"),
+        ("a.vtt", vtt("<v Ann O&#39;Neil>R&amp;D</v>"), "Ann O'Neil: R&D"),
+        ("a.vtt", vtt("<v Bob>budget < 5 and > 3 <b>ok</b> <unk></v>"), "Bob: budget < 5 and > 3 ok <unk>"),
+        ("a.vtt", vtt("<v Ann>Hi.</v>", "Who?", "<v>Me.</v>"), "Ann: Hi. | Unknown: Who? | Unknown: Me."),
+        ("a.srt", srt("Ann: hello", "Ann: hello", "Ann: hello\nhow are you"), "Ann: hello how are you"),
+        ("a.vtt", vtt("Ann: he", "Ann: he said", "Ann: he said so"), "Ann: he said so"),
+        ("a.vtt", vtt(*ROLLING), "Unknown: hello there | Unknown: how are you"),
+        ("a.vtt", vtt("Ann: No.", "Ann: No.", "Bob: Yes."), "Ann: No. No. | Bob: Yes."),
+        ("a.txt", "Ann:Hello :)\nThanks :)\nBob:https://x.org", "Ann: Hello :) Thanks :) | Bob: https://x.org"),
+        ("a.txt", "张伟：开始\n第一个是这样：我们等。\n李娜：好", "张伟: 开始 第一个是这样：我们等。 | 李娜: 好"),
+        ("a.vtt", vtt("(Ann Lee)\nSo.", "[Music]", "(Ann Lee)\nYes."), "Ann Lee: So. [Music] Yes."),
+        ("a.txt", MEET, "Ann: Hello. | Bob: Hi."),
+        ("a.txt", "Weekly\nAnn   10:15 AM\nHello.\nBob   1:16 PM\nHi.", "Ann: Hello. | Bob: Hi."),
+        ("a.txt", "Ana de la Cruz y Vega\t0:03\nHo.\njsmith\t0:05\nHi.", "Ana de la Cruz y Vega: Ho. | jsmith: Hi."),
+        ("a.txt", OTTER, "Ann Lee: Two options: a or b. Note: we wait. | Unknown Speaker: Hi."),
+        ("a.txt", "Ann (00:03):\nOne.\n\nBob (0:07): Two.\nAnn (00:10):\nOk.", "Ann: One. | Bob: Two. | Ann: Ok."),
+        ("a.sbv", sbv("Ann: Hello.", "there", ">> BOB: Hi.", ">> Me."), "Ann: Hello. there | BOB: Hi. | Unknown: Me."),
+        ("a.txt", srt("Ann: Hello.", "Bob: Hi."), "Ann: Hello. | Bob: Hi."),
+        ("a.vtt", f"WEBVTT\n\n{TIMES}\n\nAnn: so --> then\n\nand on\n", "Ann: so --> then and on"),
+        ("a.vtt", f"WEBVTT\n\n{TIMES}\nAnn: one\n00:0x --> 00:03.000\nBob: two\n", "Ann: one | Bob: two"),
+        ("a.vtt", f'WEBVTT\n\n1 "Ann" (1)\n{TIMES}\nSo: hi\n\n2 "" (0)\n{TIMES}\nho\n', "Ann: So: hi | Unknown: ho"),
+        ("a.txt", f"\u202eAnn\u200b: he\u202ello {FAMILY}\n", f"Ann: hello {FAMILY}"),
+        ("a.txt", "no speaker here\nat all.\n\nNone", "Unknown: no speaker here at all. | Unknown: None"),
+        ("a.vtt", vtt("no speaker"), "Unknown: no speaker"),
+        ("a.txt", b"Ann: " + b"word " * 200_000, "Ann: " + "word " * 200_000),
+        ("a.srt", srt("Jörg: Grüße.").encode("cp1252"), "Jörg: Grüße."),
+        ("a.txt", "Ann: Grüße, José".encode()[:-1], "Ann: Grüße, Jos"),
+    ],
+)
+def test_every_word_has_its_speaker(name: str, content: str | bytes, turns: str, tmp_path: Path) -> None:
+    """`A: x | B: y` are the turns that are expected."""
+    expected = [tuple(turn.strip().split(": ", 1)) for turn in turns.split(" | ")]
+    assert turns_in(tmp_path, name, content) == expected
+    lines = read(tmp_path / name)
+    assert len(lines.kinds) == len(lines.lines)
+
+
+def test_it_says_what_became_of_each_line(tmp_path: Path) -> None:
+    """Times and empty lines are layout, 00:0x is no time; the words below it are a turn."""
+    text = f"WEBVTT\n\nNOTE by a tool\nof two lines\n\n{TIMES}\nAnn: one\ntwo\n\n{TIMES}\nBob: three\n\n"
+    turns_in(tmp_path, "a.vtt", f"{text}00:0x --> 00:04\nAnn: four {'and ' * 9}".encode("utf-16"))
+    assert str(read(tmp_path / "a.vtt")) == (
+        "14 lines, read as UTF-16-LE: 3 used (line 7: Ann: one), 1 merged (line 8: two), 6 layout (line 2: empty), "
+        "1 header (line 1: WEBVTT), 2 note (line 3: NOTE by a tool), 1 unreadable (line 13: 00:0x --> 00:04)"
+    )
+
+
+def test_a_table_and_tracked_changes_of_a_document_are_read(tmp_path: Path) -> None:
+    """Rows of time, name and words. An insertion is text; a deletion is none."""
+    from docx import Document
+    from docx.oxml import parse_xml
+    from docx.oxml.ns import nsdecls
+
+    document = Document()
+    cells = document.add_table(rows=2, cols=3).rows
+    for row, texts in zip(cells, (("0:03", "Ann", "Hello."), ("0:05", "Bob", "Hi.")), strict=True):
+        for cell, text in zip(row.cells, texts, strict=True):
+            cell.text = text
+    change = "<w:ins><w:r><w:t>Ann: new</w:t></w:r></w:ins><w:del><w:r><w:delText>old</w:delText></w:r></w:del>"
+    document.element.body.insert(1, parse_xml(f"<w:p {nsdecls('w')}>{change}</w:p>"))
+    document.save(str(tmp_path / "a.docx"))
+    assert read_transcript(tmp_path / "a.docx") == [Turn("Ann", "Hello."), Turn("Bob", "Hi."), Turn("Ann", "new")]
+
+
+@pytest.mark.parametrize(
+    ("text", "encoding", "named"),
+    [
+        ("Ann: café crème — déjà", "cp1252", "cp1252"),
+        ("Ann: It costs £5, José.", "cp1252", "cp1252"),
+        ("Ann: café", "cp1252", "cp1252"),
+        ("Łukasz: Cześć, jak się masz?", "cp1250", "cp1250"),
+        ("Čeněk: Dobrý den, přišel čas na řešení.", "cp1250", "cp1250"),
+        ("Ayşe: Günaydın, çalışıyoruz.", "cp1254", "cp1254"),
+        ("Иван: Привет, как дела?", "cp1251", "cp1251"),
+        ("Иван: Привет, как дела?", "koi8_r", "koi8_r"),
+        ("Γιώργος: Καλημέρα σε όλους.", "cp1253", "cp1253"),
+        ("Jörg: Grüße, Müller", "mac_roman", "mac_roman"),
+        ("Jörg: Grüße, Müller", "cp850", "cp850"),
+        ("Language: zh\n张伟：开始", "gb18030", "gb18030"),
+        ("田中：今日の会議を始めます。よろしくお願いします。", "cp932", "cp932"),
+        ("Ann: hi 你好 there, is it ok?", "utf-16-be", "UTF-16-BE"),
+        ("Ann: hi 你好", "utf-16", "UTF-16-LE"),
+    ],
+)
+def test_an_encoding_is_known_by_its_letters(text: str, encoding: str, named: str) -> None:
+    assert decode(text.encode(encoding)) == (text, named)
+
+
+def test_a_few_damaged_letters_leave_the_others(tmp_path: Path) -> None:
+    """One letter of cp1252 among eleven of UTF-8."""
+    assert decode("é".encode() * 11 + b"\xe9 x") == ("é" * 11 + "\ufffd x", "UTF-8 with damaged letters")
+
+
+NAMES = [
+    "Ann Lee",
+    "Jörg Müller",
+    "张伟",
+    "Speaker 1",
+    "Dr. O'Neil",
+    "van Dijk, Els",
+    "Chair (Hon. Rota (West))",
+    "+1 555",
+]
+WORDS = st.lists(st.text("abzÄéж会0<&-'.,!?🙂", min_size=1, max_size=6), max_size=5)
+MEETINGS = st.lists(st.tuples(st.sampled_from(NAMES), WORDS), min_size=1, max_size=6)
+Spoken = Sequence[tuple[str, str]]
+
+
+def voices(turns: Spoken) -> str:
+    return vtt(*(f"<v {html.escape(name)}>{html.escape(words)}</v>" for name, words in turns))
+
+
+def webex(turns: Spoken) -> str:
+    return "WEBVTT\n\n" + "\n".join(f'1 "{name}" (7)\n{TIMES}\n{html.escape(words)}\n' for name, words in turns)
+
+
+def colons(join: Callable[..., str], form: str = "{}: {}") -> Callable[[Spoken], str]:
+    return lambda turns: join(*(form.format(*turn) for turn in turns))
+
+
+def lines(*texts: str) -> str:
+    return "\n".join(texts)
+
+
+WRITERS: dict[str, Callable[[Spoken], str]] = {
+    "teams.vtt": voices,
+    "webex.vtt": webex,
+    "zoom.vtt": lambda turns: vtt(*(html.escape(f"{name}: {words}", quote=False) for name, words in turns)),
+    "any.srt": colons(srt),
+    "any.sbv": colons(sbv),
+    "whisperx.txt": colons(lines, "[{}]: {}"),
+    "meet.txt": colons(lines),
+    "timed.txt": colons(lines, "[00:00:01] {}: {}"),
+    "otter.txt": colons(lines, "{}  0:03\n{}\n"),
+    "zoom.txt": colons(lines, "[{}] 10:15:02\n{}\n"),
+    "teams.txt": colons(lines, "0:0:0.0 --> 0:0:3.40\n{}\n{}\n"),
+    "any.json": lambda turns: json.dumps(
+        {"meeting_transcripts": [{"speaker": name, "content": words} for name, words in turns]}
+    ),
+}
+
+
+@pytest.mark.parametrize("name", WRITERS)
+@settings(max_examples=40)
+@given(meeting=MEETINGS)
+def test_what_is_written_is_read(name: str, meeting: list[tuple[str, list[str]]]) -> None:
+    """The same speakers and words. Turns of one speaker after another may be joined, as cues are."""
+    spoken = [(who, " ".join([f"t{number}", *words])) for number, (who, words) in enumerate(meeting)]
+    with TemporaryDirectory() as folder:
+        found = turns_in(Path(folder), name, WRITERS[name](spoken))
+
+    def joined(turns: Spoken) -> list[tuple[str, list[str]]]:
+        groups = groupby(turns, key=lambda turn: turn[0])
+        return [(who, [word for _, words in group for word in words.split()]) for who, group in groups]
+
+    assert joined(found) == joined(spoken)
+
+
+@pytest.mark.parametrize("ending", READERS)
+@given(content=st.binary() | st.text('WEBVTAn:\n 0123456789.,->[]<v/&;#x1"()', max_size=200).map(str.encode))
+def test_any_bytes_are_read_or_refused_in_one_line(ending: str, content: bytes) -> None:
+    with TemporaryDirectory() as folder:
+        (Path(folder) / f"a{ending}").write_bytes(content)
+        try:
+            refusal = "" if read(Path(folder) / f"a{ending}").turns else "no turns\n"
+        except QuorumError as error:
+            refusal = str(error)
+    assert "\n" not in refusal
+
+
+@settings(max_examples=40)
+@given(cues=st.lists(st.lists(st.text("abc :<&;-.>é", min_size=1).map(str.strip).filter(bool), min_size=1), min_size=1))
+def test_no_cue_has_less_text_than_another_parser_finds(cues: list[list[str]]) -> None:
+    """Compared with webvtt-py: all its words are read. It drops a text after an empty line, and one with an arrow."""
+    text = vtt(*(f"<v Ann>t{number} " + html.escape("\n".join(cue), quote=False) for number, cue in enumerate(cues)))
+    theirs = [word for caption in webvtt.from_string(text) for word in html.unescape(caption.text).split()]
+    with TemporaryDirectory() as folder:
+        ((_, ours),) = turns_in(Path(folder), "a.vtt", text)
+    assert ours.split() == theirs
+    dropped = f"WEBVTT\n\n{TIMES}\n\nAnn: one\n\n{TIMES}\nAnn: two\nso --> three"
+    assert [caption.text for caption in webvtt.from_string(dropped)] == ["", "Ann: two"]
