@@ -1,4 +1,4 @@
-"""Statistics of a corpus, Table II (QMSum's by the paper and by us), and texts that two splits share."""
+"""Statistics of a corpus, Table II (QMSum's by the paper and by us), texts that two splits share, lost letters."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from statistics import fmean
 
 from pipeline.corpora.conversation import Conversation
 from pipeline.corpora.example import SPLITS, Example
+from pipeline.corpora.labelled import Titled
 from pipeline.corpora.text import normal
 from pipeline.workspace.record import Json
 
@@ -24,6 +25,8 @@ PAPER: dict[tuple[str, str], tuple[int, float, float, float, float]] = {
     ("Product", "test"): (129, 77.86, 3.93, 933.67, 57.38),
 }
 COLUMNS = ("pairs", "turns", "speakers", "words", "summary_words")
+LOST = 0.02
+"""The share of a reference's letters that ROUGE may lose without a word."""
 
 
 def summarize(examples: Sequence[Conversation]) -> dict[str, float]:
@@ -86,3 +89,32 @@ def equal_texts(examples: Sequence[Example]) -> dict[str, int]:
         f"{later}_in_{earlier}": sum(map(set(texts[earlier]).__contains__, texts[later]))
         for earlier, later in combinations(SPLITS, 2)
     }
+
+
+def lost_letters(text: str) -> float:
+    """The share of a text's letters that ROUGE does not read as `rouge_tokens: latin`: all but a to z.
+
+    >>> lost_letters("Größe"), lost_letters("The board met."), lost_letters("2026")
+    (0.4, 0.0, 0.0)
+    """
+    letters = [letter for letter in text if letter.isalpha()]
+    return sum(not letter.isascii() for letter in letters) / max(1, len(letters))
+
+
+def with_lost_letters(data: str, examples: Sequence[Example]) -> list[str]:
+    """A line for each corpus of a data set in which a reference that ROUGE scores loses more than 2% of its letters."""
+    references: dict[str, list[str]] = {}
+    for one in examples:
+        if isinstance(one, Conversation):
+            references.setdefault(one.corpus, []).append(one.target)
+        elif isinstance(one, Titled):
+            references.setdefault(data, []).append(one.title)
+    lines = []
+    for corpus, own in references.items():
+        if lost := sum(lost_letters(text) > LOST for text in own):
+            share = f"{lost_letters(''.join(own)):.1%} of all letters"
+            lines.append(
+                f"{corpus}: ROUGE with rouge_tokens: latin does not see {share}, and over {LOST:.0%} of those of {lost} "
+                f"of {len(own)} references; set rouge_tokens: unicode to score them"
+            )
+    return lines

@@ -90,8 +90,13 @@ class Task(Protocol[E]):
         The loss is that of the first window; its target is empty where the example has none.
         """
 
-    def score(self, examples: Sequence[E], predictions: Sequence[Prediction], *, use_stemmer: bool) -> Scores:
-        """Score each example's prediction. Raises QuorumError if two libraries disagree about a score."""
+    def score(
+        self, examples: Sequence[E], predictions: Sequence[Prediction], *, use_stemmer: bool, rouge_tokens: str
+    ) -> Scores:
+        """Score each example's prediction; `use_stemmer` and `rouge_tokens` are of ROUGE.
+
+        Raises QuorumError if two libraries disagree about a score.
+        """
 
 
 class WriterTask(Task[E], Protocol[E]):
