@@ -102,7 +102,7 @@ def lost_letters(text: str) -> float:
 
 
 def with_lost_letters(data: str, examples: Sequence[Example]) -> list[str]:
-    """A line for each corpus of a data set in which a reference that ROUGE scores loses more than 2% of its letters."""
+    """A line for each corpus of a data set in which ROUGE loses more than 2% of the letters of a reference."""
     references: dict[str, list[str]] = {}
     for one in examples:
         if isinstance(one, Conversation):
@@ -114,7 +114,7 @@ def with_lost_letters(data: str, examples: Sequence[Example]) -> list[str]:
         if lost := sum(lost_letters(text) > LOST for text in own):
             share = f"{lost_letters(''.join(own)):.1%} of all letters"
             lines.append(
-                f"{corpus}: ROUGE with rouge_tokens: latin does not see {share}, and over {LOST:.0%} of those of {lost} "
-                f"of {len(own)} references; set rouge_tokens: unicode to score them"
+                f"{corpus}: ROUGE with rouge_tokens: latin does not see {share}, and over {LOST:.0%} of those of "
+                f"{lost} of {len(own)} references; set rouge_tokens: unicode to score them"
             )
     return lines

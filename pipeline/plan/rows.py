@@ -65,6 +65,9 @@ class Rates(Record):
     sgd: PositiveFloat | None = None
 
 
+MERGE = "These are summaries of the parts of one meeting, in order. {query}"
+
+
 class Queries(Record):
     """The queries of one language that nobody wrote.
 
@@ -74,7 +77,7 @@ class Queries(Record):
     """
 
     whole: str = Field(default=WHOLE, pattern=r"\S")
-    merge: str = Field(default="These are summaries of the parts of one meeting, in order. {query}", pattern=r"\{query\}")
+    merge: str = Field(default=MERGE, pattern=r"\{query\}")
 
 
 class Data(Record):

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from itertools import groupby
 from pathlib import Path
@@ -15,73 +16,189 @@ from pipeline.corpora.transcripts import read_transcript
 from pipeline.errors import QuorumError
 from pipeline.model.decoding_rule import DecodingRule
 from pipeline.model.precision import Precision, multiplies_bf16, resolve
+from pipeline.plan.checks import read_params
 from pipeline.plan.learner import Reader
 from pipeline.plan.orders import PredictOrder, RunRow, planned_runs, read_order
 from pipeline.runs.index import read_manifest
 from pipeline.runs.jobs import model_file
+from pipeline.runs.parts import divided, pieces
 from pipeline.tasks.task import load_task
 from pipeline.workspace import layout
 from pipeline.workspace.files import read_json
 from pipeline.workspace.progress import say
 
 if TYPE_CHECKING:  # these imports take seconds, and a wrong argument should fail at once
+    from pipeline.model.adapter import Adapter
     from pipeline.model.backbone import Backbone, Rendered
     from pipeline.model.encoder import Encoder
     from pipeline.runs.encoding import Reading
     from pipeline.tasks.task import WriterTask
 
+PARTS = ("auto", "one")
+"""How a meeting is read that is longer than the model reads: in as many parts as it needs, or what fits of it."""
 
-def summarize_file(file: Path, *, run: str, client: str, query: str, turns: str | None) -> str:
-    """Return the summary; reports on standard error which turns of the transcript were left out.
 
-    Raises QuorumError if the file, the run, the client, the query or the range of turns is wrong.
+def summarize_file(
+    file: Path, *, run: str, client: str, query: str | None = None, turns: str | None = None, parts: str = "auto"
+) -> str:
+    """Return the summary; reports on standard error what was read of the transcript.
+
+    Raises QuorumError if the file, the run, the client, the query, the range of turns or `parts` is wrong.
     """
-    if not query.strip():
+    if query is not None and not query.strip():
         raise QuorumError("--query: is empty; say what to summarize")
-    row = _row(run)
+    if parts not in PARTS:
+        raise QuorumError(f"--parts {parts}: choose {' or '.join(PARTS)}")
+    row = row_of(run, client)
+    meeting = read_transcript(file)
+    first, end = turn_range(turns, len(meeting))
+    queries = read_params().queries_of(client)
+    summarizer = summarizer_of(row, client, file.stem, queries.merge)
+    chosen, query = meeting[first:end], query or queries.whole
+    if parts == "auto" and not summarizer.fits(chosen, query):
+        return summarizer.of_parts(chosen, query, first + 1)
+    return summarizer.of_what_fits(chosen, query, first + 1, nearest=turns is None)
+
+
+@dataclass(frozen=True)
+class Summarizer:
+    """A run's model with a client's adapter, which summarizes turns of a meeting.
+
+    Attributes:
+        name: of the meeting, in messages.
+        merge: the query of the summaries of parts; {query} is that of the parts.
+    """
+
+    name: str
+    reading: Reading
+    rule: DecodingRule
+    adapter: Adapter
+    merge: str
+
+    def of_what_fits(self, meeting: Sequence[Turn], query: str, first: int = 1, *, nearest: bool = True) -> str:
+        """A summary of as many turns as fit: those nearest to the query, or the first ones. Prints which they are.
+
+        Args:
+            first: the number of the first turn.
+        """
+        places, limit = list(range(len(meeting))), f"to fit {self.reading.view.source_tokens} tokens"
+        if nearest and not self.fits(meeting, query):
+            places = nearest_turns(meeting, query, lambda turns: self.fits(turns, query), resolve("auto", "cpu"))
+            if left_out := len(meeting) - len(places):
+                say(
+                    f"{self.name}: {left_out} of {len(meeting)} turns left out, {limit}: those least like the query; "
+                    "--turns A-B chooses others"
+                )
+        say(f"{self.name}: turns used: {spans([first + place for place in places])}")
+        window = self.window([meeting[place] for place in places], query)
+        if is_cut(window):
+            say(f"{self.name}: the end of the last turns was cut off, {limit}")
+        return self._write([window])[0]
+
+    def of_parts(self, meeting: Sequence[Turn], query: str, first: int = 1) -> str:
+        """A summary of the summaries of all parts of a meeting that does not fit. Prints what was read of it.
+
+        Args:
+            first: the number of the first turn.
+        """
+        parts, tokens = self.parts(meeting, query), self.reading.view.source_tokens
+        say(f"{self.name}: {len(meeting)} turns do not fit {tokens} tokens: {len(parts)} parts; --parts one: what fits")
+        summaries, texts = list[Turn](), self._write([window for _, window in parts])
+        for number, ((places, window), text) in enumerate(zip(parts, texts, strict=True), 1):
+            wrong = ", whose end was cut off" if is_cut(window) else ""
+            wrong += "" if text else ": it gave no summary, so the result lacks it"
+            say(f"{self.name}: part {number} of {len(parts)}: turns {spans([first + i for i in places])}{wrong}")
+            summaries += [Turn(str(number), text)] if text else []
+        return self._merged(summaries, self.merge.replace("{query}", query))
+
+    def parts(self, meeting: Sequence[Turn], query: str) -> list[tuple[list[int], Rendered]]:
+        """The parts of a meeting that does not fit: the places of their turns, and what the model reads."""
+        room = self.window(meeting, query).transcript_read
+        split = [pieces(turn, size, room) for turn, size in zip(meeting, self._sizes(meeting, query), strict=True)]
+        turns = [(place, piece) for place, own in enumerate(split) for piece in own]
+        found = []
+        for part in divided(self._sizes([turn for _, turn in turns], query), room):
+            own = turns[part.start : part.stop]
+            found.append((sorted({place for place, _ in own}), self.window([turn for _, turn in own], query)))
+        return found
+
+    def _merged(self, summaries: list[Turn], query: str) -> str:
+        """One summary of several: as many as fit are merged at once, until one is left."""
+        while len(summaries) > 1:
+            sizes, window = self._sizes(summaries, query), self.window(summaries, query)
+            groups = divided(sizes, window.transcript_read if is_cut(window) else sum(sizes), overlap=False)
+            if len(groups) == len(summaries):
+                say(f"{self.name}: the summaries of parts are too long to be merged, so they follow one another")
+                break
+            merged = []
+            for group in (summaries[part.start : part.stop] for part in groups):
+                text = self._write([self.window(group, query)])[0] if len(group) > 1 else group[0].text
+                if not text:
+                    text = " ".join(one.text for one in group)
+                    say(f"{self.name}: merging {len(group)} summaries gave nothing, so they follow one another")
+                merged.append(Turn(group[0].speaker, text))
+            summaries = merged
+        return " ".join(one.text for one in summaries)
+
+    def fits(self, turns: Sequence[Turn], query: str) -> bool:
+        """Whether the model reads the turns to their end."""
+        return not is_cut(self.window(turns, query))
+
+    def window(self, turns: Sequence[Turn], query: str) -> Rendered:
+        """What the model reads of turns: as many tokens as fit, from the first on."""
+        example = Conversation(self.name, "new", "new", "test", self.name, query, tuple(turns), "")
+        return self.reading.windows(example)[0]
+
+    def _sizes(self, turns: Sequence[Turn], query: str) -> list[int]:
+        """Tokens of each turn, and one that may separate it from the next."""
+        return [self.window([turn], query).transcript_tokens + 1 for turn in turns]
+
+    def _write(self, windows: Sequence[Rendered]) -> list[str]:
+        """A text for each window. The limit may leave a part of a last character, which goes."""
+        import torch
+
+        from pipeline.model.backbone import Backbone, Row
+        from pipeline.runs.decoding import SOURCE_BYTES
+
+        model, texts = self.reading.model, list[str]()
+        task: WriterTask = self.reading.task  # type: ignore[assignment]  # a rule is of one
+        assert isinstance(model, Backbone)
+        step = max(1, SOURCE_BYTES // model.bytes_of_source(self.reading.view.source_tokens))
+        for at in range(0, len(windows), step):
+            both = [model.encode(window, for_generation=True) for window in windows[at : at + step]]
+            prefixes = [prefix | extra for prefix, extra in both]
+            with torch.no_grad():
+                rows = [Row(place, self.adapter) for place in range(len(prefixes))]
+                texts += [one.text.rstrip("\ufffd") for one in task.predict(model, prefixes, rows, self.rule)]
+        return texts
+
+
+def is_cut(window: Rendered) -> bool:
+    """Whether the model reads less than all of the turns."""
+    return window.transcript_read < window.transcript_tokens
+
+
+def row_of(run: str, client: str) -> RunRow:
+    """A planned run, with or without its seed. Raises QuorumError if there is none, or it has no such client."""
+    rows = [row for row in planned_runs() if not row.left_out]
+    row = next((row for row in rows if run in (row.id, row.name, f"{row.name}-{row.seed}")), None)
+    if row is None:
+        raise QuorumError(f"--run {run}: no such run; there are {', '.join(dict.fromkeys(row.name for row in rows))}")
     clients = [name for name, own in read_manifest(row.setting, row.seed).items() if own["train"]]
     if client not in clients:
         raise QuorumError(f"--client {client}: run {row.id} has no such client; it has {', '.join(clients)}")
-    adapter_path = model_file(row.id, client)
-    meeting = read_transcript(file)
-    places = list(range(*turn_range(turns, len(meeting))))
-    reading, rule = _reading(row)
-
-    def rendered(chosen: list[Turn]) -> Rendered:
-        return reading.windows(Conversation(file.stem, "new", "new", "test", file.stem, query, tuple(chosen), ""))[0]
-
-    def fits(chosen: list[Turn]) -> bool:
-        window = rendered(chosen)
-        return window.transcript_read == window.transcript_tokens
-
-    limit = f"to fit {reading.view.source_tokens} tokens"
-    if turns is None and not fits(meeting):
-        places = nearest_turns(meeting, query, fits, resolve("auto", "cpu"))
-        if left_out := len(meeting) - len(places):
-            say(
-                f"{file.stem}: {left_out} of {len(meeting)} turns left out, {limit}: those least like the query; "
-                "--turns A-B chooses others"
-            )
-    chosen = [meeting[place] for place in places]
-    say(f"{file.stem}: turns used: {spans([place + 1 for place in places])}")
-    if not fits(chosen):
-        say(f"{file.stem}: the end of the last turns was cut off, {limit}")
-    return _written(reading, rule, rendered(chosen), adapter_path)
+    return row
 
 
-def _row(run: str) -> RunRow:
-    rows = [row for row in planned_runs() if not row.left_out]
-    for row in rows:
-        if run in (row.id, row.name, f"{row.name}-{row.seed}"):
-            return row
-    raise QuorumError(f"--run {run}: no such run; there are {', '.join(dict.fromkeys(row.name for row in rows))}")
+def summarizer_of(row: RunRow, client: str, name: str, merge: str) -> Summarizer:
+    """Load a run's backbone and a client's adapter; `name`, `merge`: see `Summarizer`.
 
-
-def _reading(row: RunRow) -> tuple[Reading, DecodingRule]:
-    """Load a run's backbone. Raises QuorumError if the run writes no summaries, or its backbone is missing."""
+    Raises QuorumError if the run writes no summaries, or its backbone is missing.
+    """
     rule = read_order(layout.order("predict", row.name), PredictOrder).rule
     if rule is None or row.learner is None:
         raise QuorumError(f"--run {row.name}: writes no summaries; choose another run")
+    from pipeline.model.adapter import on_device, read_adapter
     from pipeline.runs.encoding import Reading
 
     reader, view = row.learner.reader, row.learner.view
@@ -91,8 +208,9 @@ def _reading(row: RunRow) -> tuple[Reading, DecodingRule]:
     if view.backbone.startswith("tiny"):
         say("summarize: the model is a tiny one with random weights: its summaries are noise")
     digest = read_json(layout.backbone(view.backbone) / layout.ABOUT_BACKBONE)["digest"]
-    backbone = _backbone(layout.home(), digest, reader.model_dump_json())
-    return Reading(backbone, load_task(row.learner.task), view, (), digest, ""), rule
+    model = _backbone(layout.home(), digest, reader.model_dump_json())
+    adapter = on_device(read_adapter(model_file(row.id, client)), model.device)
+    return Summarizer(name, Reading(model, load_task(row.learner.task), view, (), digest, ""), rule, adapter, merge)
 
 
 @lru_cache(maxsize=1)
@@ -101,21 +219,6 @@ def _backbone(_home: Path, _digest: str, reader: str) -> Backbone | Encoder:
     from pipeline.runs.learners import model_of
 
     return model_of(Reader.model_validate_json(reader))
-
-
-def _written(reading: Reading, rule: DecodingRule, window: Rendered, adapter_path: Path) -> str:
-    """Write a summary with a client's adapter."""
-    import torch
-
-    from pipeline.model.adapter import on_device, read_adapter
-    from pipeline.model.backbone import Backbone, Row
-
-    assert isinstance(reading.model, Backbone)
-    prefix, extra = reading.model.encode(window, for_generation=True)
-    adapter = on_device(read_adapter(adapter_path), reading.model.device)
-    task: WriterTask = reading.task  # type: ignore[assignment]  # a rule is of one
-    with torch.no_grad():
-        return task.predict(reading.model, [prefix | extra], [Row(0, adapter)], rule)[0].text
 
 
 def turn_range(text: str | None, count: int) -> tuple[int, int]:
@@ -132,7 +235,7 @@ def turn_range(text: str | None, count: int) -> tuple[int, int]:
 
 
 def nearest_turns(
-    meeting: list[Turn], query: str, fits: Callable[[list[Turn]], bool], precision: Precision = "fp32"
+    meeting: Sequence[Turn], query: str, fits: Callable[[list[Turn]], bool], precision: Precision = "fp32"
 ) -> list[int]:
     """Find the places, in order, of the turns nearest to the query by sentence embedding: as many as fit, or one."""
     from pipeline.tasks.similarity import embed

@@ -33,7 +33,12 @@ class Summarize(Writer):
         return [model.render(example, limits)]
 
     def score(
-        self, examples: Sequence[Conversation], predictions: Sequence[Prediction], *, use_stemmer: bool, rouge_tokens: str
+        self,
+        examples: Sequence[Conversation],
+        predictions: Sequence[Prediction],
+        *,
+        use_stemmer: bool,
+        rouge_tokens: str,
     ) -> Scores:
         """ROUGE, cosine of sentence embeddings, words, repeated 4-grams, and whether the limit ended it (0 or 100)."""
         from pipeline.tasks.rouge import rouge_of, words_of

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import importlib.util
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import Workspace, a_processor_with
+from conftest import ROOT, Workspace, a_processor_with
+from workspaces import stand_ins
 
 import pipeline
 from pipeline.errors import QuorumError
@@ -28,8 +31,42 @@ def meeting(built: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     return path
 
 
+def test_a_meeting_that_does_not_fit_is_read_in_parts(meeting: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """From the first turn to the last, each part from the last turn of the one before."""
+    summary = summarize_file(meeting, run="fedavg/1", client="Product", turns="3-40")
+    printed = [line for line in capsys.readouterr().err.splitlines() if "tiny" not in line]
+    read = [re.search(r"part (\d+) of (\d+): turns (\d+)-(\d+)", line) for line in printed]
+    parts = [[int(number) for number in one.groups()] for one in read if one]
+    assert summary or "gave no summary" in printed[-1]
+    assert f"meeting: 38 turns do not fit 300 tokens: {len(parts)} parts; --parts one: what fits" in printed[0]
+    assert [part[:2] for part in parts] == [[number, len(parts)] for number in range(1, len(parts) + 1)]
+    assert [first for _, _, first, _ in parts] == [3, *(last for *_, last in parts[:-1])]
+    assert parts[-1][-1] == 40
+
+
+def test_general_queries_are_compared_both_ways(meeting: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of the sample's two validation meetings of a domain, with random weights: a row for each way, and the means."""
+    assert meeting
+    path = ROOT / "experiments/full/whole_meetings.py"
+    spec = importlib.util.spec_from_file_location("whole_meetings", path)
+    assert spec is not None
+    assert spec.loader is not None
+    script = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(script)
+    monkeypatch.setattr(script, "DOMAINS", ("Product",))
+    with stand_ins():
+        rows = script.compared("fedavg")
+    assert [row["way"] for row in rows] == ["one", "parts"] * (len(rows) // 2)
+    assert all(row["parts"] == 1 < other["parts"] for row, other in zip(rows[::2], rows[1::2], strict=True))
+    assert all(row["read"] < other["read"] == 1 for row, other in zip(rows[::2], rows[1::2], strict=True))
+    means = {row["metric"]: row for row in script.means(rows)}
+    words = [row["words"] for row in rows]
+    assert means["words"]["gain"] == pytest.approx((sum(words[1::2]) - sum(words[::2])) * 2 / len(rows))
+    assert means["reference_words"]["gain"] == 0
+
+
 def test_turns_that_do_not_fit_or_are_not_chosen_stay_out(meeting: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    asked: dict[str, Any] = {"run": "fedavg/1", "client": "Product", "query": QUERY}
+    asked: dict[str, Any] = {"run": "fedavg/1", "client": "Product", "query": QUERY, "parts": "one"}
     assert summarize_file(meeting, **asked, turns=None)
     printed = capsys.readouterr().err
     assert "of 40 turns left out" in printed
@@ -74,6 +111,7 @@ def test_a_run_in_bf16_is_used_in_fp32_where_the_machine_has_no_bf16(
         ({"client": "Mars"}, "--client Mars: run fedavg/1 has no such client; it has Academic, "),
         ({"query": " "}, "--query: is empty"),
         ({"turns": "9"}, "--turns 9: give A-B with 1 <= A <= B <= 40"),
+        ({"parts": "two"}, "--parts two: choose auto or one"),
     ],
 )
 def test_what_cannot_be_summarized_is_one_line(meeting: Path, wrong: dict[str, str], message: str) -> None:
