@@ -23,8 +23,7 @@ def summarize(
         run: a run of params.yaml, with or without its seed; `client`: whose adapter.
         query: what to summarize; None: the whole meeting, as `queries` in params.yaml says it.
         turns: use only these, counted from 1: `A-B`.
-        parts: how a meeting is read that is longer than the model reads: `auto` is all of it, in parts whose summaries
-            are summarized, `one` is the turns nearest to the query.
+        parts: of a long meeting: `auto`, all of it in parts; `one`, the turns nearest to the query.
 
     Raises:
         pipeline.errors.QuorumError: what was asked for is wrong or missing.

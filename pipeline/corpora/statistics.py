@@ -26,7 +26,7 @@ PAPER: dict[tuple[str, str], tuple[int, float, float, float, float]] = {
 }
 COLUMNS = ("pairs", "turns", "speakers", "words", "summary_words")
 LOST = 0.02
-"""The share of a reference's letters that ROUGE may lose without a word."""
+"""The share of a reference's letters that ROUGE may lose unsaid."""
 
 
 def summarize(examples: Sequence[Conversation]) -> dict[str, float]:
@@ -103,18 +103,14 @@ def lost_letters(text: str) -> float:
 
 def with_lost_letters(data: str, examples: Sequence[Example]) -> list[str]:
     """A line for each corpus of a data set in which ROUGE loses more than 2% of the letters of a reference."""
-    references: dict[str, list[str]] = {}
-    for one in examples:
-        if isinstance(one, Conversation):
-            references.setdefault(one.corpus, []).append(one.target)
-        elif isinstance(one, Titled):
-            references.setdefault(data, []).append(one.title)
+    references = [(one.corpus, one.target) for one in examples if isinstance(one, Conversation)]
+    references += [(data, one.title) for one in examples if isinstance(one, Titled)]
     lines = []
-    for corpus, own in references.items():
+    for corpus in dict.fromkeys(corpus for corpus, _ in references):
+        own = [text for name, text in references if name == corpus]
         if lost := sum(lost_letters(text) > LOST for text in own):
-            share = f"{lost_letters(''.join(own)):.1%} of all letters"
             lines.append(
-                f"{corpus}: ROUGE with rouge_tokens: latin does not see {share}, and over {LOST:.0%} of those of "
-                f"{lost} of {len(own)} references; set rouge_tokens: unicode to score them"
+                f"{corpus}: ROUGE by latin words loses {lost_letters(''.join(own)):.1%} of the references' letters, "
+                f"and over {LOST:.0%} in {lost} of {len(own)}; set rouge_tokens: unicode"
             )
     return lines

@@ -65,11 +65,8 @@ class Rates(Record):
     sgd: PositiveFloat | None = None
 
 
-MERGE = "These are summaries of the parts of one meeting, in order. {query}"
-
-
 class Queries(Record):
-    """The queries of one language that nobody wrote.
+    """Queries that nobody wrote, in one language.
 
     Attributes:
         whole: of an own summary that has none, and of `summarize` without one.
@@ -77,7 +74,7 @@ class Queries(Record):
     """
 
     whole: str = Field(default=WHOLE, pattern=r"\S")
-    merge: str = Field(default=MERGE, pattern=r"\{query\}")
+    merge: str = Field(default="These are summaries of one meeting's parts, in order. {query}", pattern=r"\{query\}")
 
 
 class Data(Record):

@@ -10,20 +10,13 @@ from pipeline.corpora.conversation import Turn
 
 
 def divided(sizes: Sequence[int], room: int, *, overlap: bool = True) -> list[range]:
-    """The fewest parts of turns that fit, of these the most even ones: the least sum of squared sizes.
+    """The fewest parts of at most `room` tokens, of these the most even ones: the least sum of squared sizes.
 
-    A turn that does not fit is a part by itself.
+    A turn that does not fit is a part. With `overlap` a part begins with the last turn of the part before, unless the
+    two turns at the boundary do not fit together. `sizes`: tokens of each turn.
 
-    Args:
-        sizes: tokens of each turn.
-        room: tokens of a part, at most.
-        overlap: whether a part begins with the last turn of the part before. It does not where the two turns at the
-            boundary do not fit together.
-
-    >>> divided([4, 4, 4, 4], 12)
-    [range(0, 2), range(1, 4)]
-    >>> divided([4, 4, 4, 4], 12, overlap=False)
-    [range(0, 2), range(2, 4)]
+    >>> divided([4, 4, 4, 4], 12), divided([4, 4, 4, 4], 12, overlap=False)
+    ([range(0, 2), range(1, 4)], [range(0, 2), range(2, 4)])
     """
     ends = [0, *accumulate(sizes)]
     # Of the first n turns: parts, their squared sizes, the last part's first new turn, and its first turn.
@@ -39,9 +32,8 @@ def divided(sizes: Sequence[int], room: int, *, overlap: bool = True) -> list[ra
         best.append(min(options))
     parts, end = [], len(sizes)
     while end:
-        _, _, new, first = best[end]
-        parts.append(range(first, end))
-        end = new
+        parts.append(range(best[end][3], end))
+        end = best[end][2]
     return parts[::-1]
 
 

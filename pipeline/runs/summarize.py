@@ -55,7 +55,7 @@ def summarize_file(
     queries = read_params().queries_of(client)
     summarizer = summarizer_of(row, client, file.stem, queries.merge)
     chosen, query = meeting[first:end], query or queries.whole
-    if parts == "auto" and not summarizer.fits(chosen, query):
+    if parts == "auto" and not fits(summarizer.window(chosen, query)):
         return summarizer.of_parts(chosen, query, first + 1)
     return summarizer.of_what_fits(chosen, query, first + 1, nearest=turns is None)
 
@@ -76,73 +76,50 @@ class Summarizer:
     merge: str
 
     def of_what_fits(self, meeting: Sequence[Turn], query: str, first: int = 1, *, nearest: bool = True) -> str:
-        """A summary of as many turns as fit: those nearest to the query, or the first ones. Prints which they are.
-
-        Args:
-            first: the number of the first turn.
-        """
+        """A summary of what fits: turns nearest to the query, or the first ones; prints them, from turn `first` on."""
         places, limit = list(range(len(meeting))), f"to fit {self.reading.view.source_tokens} tokens"
-        if nearest and not self.fits(meeting, query):
-            places = nearest_turns(meeting, query, lambda turns: self.fits(turns, query), resolve("auto", "cpu"))
+        if nearest and not fits(self.window(meeting, query)):
+            places = nearest_turns(meeting, query, lambda own: fits(self.window(own, query)), resolve("auto", "cpu"))
             if left_out := len(meeting) - len(places):
-                say(
-                    f"{self.name}: {left_out} of {len(meeting)} turns left out, {limit}: those least like the query; "
-                    "--turns A-B chooses others"
-                )
+                said = f"{left_out} of {len(meeting)} turns left out, {limit}: those least like the query"
+                say(f"{self.name}: {said}; --turns A-B chooses others")
         say(f"{self.name}: turns used: {spans([first + place for place in places])}")
         window = self.window([meeting[place] for place in places], query)
-        if is_cut(window):
+        if not fits(window):
             say(f"{self.name}: the end of the last turns was cut off, {limit}")
         return self._write([window])[0]
 
     def of_parts(self, meeting: Sequence[Turn], query: str, first: int = 1) -> str:
-        """A summary of the summaries of all parts of a meeting that does not fit. Prints what was read of it.
-
-        Args:
-            first: the number of the first turn.
-        """
+        """A summary of the parts' summaries, of a meeting that does not fit; prints the parts, from turn `first` on."""
         parts, tokens = self.parts(meeting, query), self.reading.view.source_tokens
         say(f"{self.name}: {len(meeting)} turns do not fit {tokens} tokens: {len(parts)} parts; --parts one: what fits")
-        summaries, texts = list[Turn](), self._write([window for _, window in parts])
+        texts = self._write([window for _, window in parts])
         for number, ((places, window), text) in enumerate(zip(parts, texts, strict=True), 1):
-            wrong = ", whose end was cut off" if is_cut(window) else ""
+            wrong = "" if fits(window) else ", whose end was cut off"
             wrong += "" if text else ": it gave no summary, so the result lacks it"
             say(f"{self.name}: part {number} of {len(parts)}: turns {spans([first + i for i in places])}{wrong}")
-            summaries += [Turn(str(number), text)] if text else []
-        return self._merged(summaries, self.merge.replace("{query}", query))
+        return self._merged([text for text in texts if text], self.merge.replace("{query}", query))
 
     def parts(self, meeting: Sequence[Turn], query: str) -> list[tuple[list[int], Rendered]]:
         """The parts of a meeting that does not fit: the places of their turns, and what the model reads."""
-        room = self.window(meeting, query).transcript_read
-        split = [pieces(turn, size, room) for turn, size in zip(meeting, self._sizes(meeting, query), strict=True)]
-        turns = [(place, piece) for place, own in enumerate(split) for piece in own]
-        found = []
-        for part in divided(self._sizes([turn for _, turn in turns], query), room):
-            own = turns[part.start : part.stop]
-            found.append((sorted({place for place, _ in own}), self.window([turn for _, turn in own], query)))
-        return found
+        room, sizes = self.window(meeting, query).transcript_read, self._sizes(meeting, query)
+        split = [pieces(turn, size, room) for turn, size in zip(meeting, sizes, strict=True)]
+        places, turns = [place for place, own in enumerate(split) for _ in own], [one for own in split for one in own]
+        cuts = [slice(part.start, part.stop) for part in divided(self._sizes(turns, query), room)]
+        return [(sorted(set(places[cut])), self.window(turns[cut], query)) for cut in cuts]
 
-    def _merged(self, summaries: list[Turn], query: str) -> str:
+    def _merged(self, texts: list[str], query: str) -> str:
         """One summary of several: as many as fit are merged at once, until one is left."""
-        while len(summaries) > 1:
-            sizes, window = self._sizes(summaries, query), self.window(summaries, query)
-            groups = divided(sizes, window.transcript_read if is_cut(window) else sum(sizes), overlap=False)
-            if len(groups) == len(summaries):
-                say(f"{self.name}: the summaries of parts are too long to be merged, so they follow one another")
+        while len(texts) > 1:
+            turns = [Turn(str(number), text) for number, text in enumerate(texts, 1)]
+            sizes, window = self._sizes(turns, query), self.window(turns, query)
+            groups = divided(sizes, sum(sizes) if fits(window) else window.transcript_read, overlap=False)
+            merged = self._write([self.window(turns[group.start : group.stop], query) for group in groups])
+            if len(groups) == len(texts) or not all(merged):
+                say(f"{self.name}: the summaries of parts could not be merged, so they follow one another")
                 break
-            merged = []
-            for group in (summaries[part.start : part.stop] for part in groups):
-                text = self._write([self.window(group, query)])[0] if len(group) > 1 else group[0].text
-                if not text:
-                    text = " ".join(one.text for one in group)
-                    say(f"{self.name}: merging {len(group)} summaries gave nothing, so they follow one another")
-                merged.append(Turn(group[0].speaker, text))
-            summaries = merged
-        return " ".join(one.text for one in summaries)
-
-    def fits(self, turns: Sequence[Turn], query: str) -> bool:
-        """Whether the model reads the turns to their end."""
-        return not is_cut(self.window(turns, query))
+            texts = merged
+        return " ".join(texts)
 
     def window(self, turns: Sequence[Turn], query: str) -> Rendered:
         """What the model reads of turns: as many tokens as fit, from the first on."""
@@ -173,9 +150,9 @@ class Summarizer:
         return texts
 
 
-def is_cut(window: Rendered) -> bool:
-    """Whether the model reads less than all of the turns."""
-    return window.transcript_read < window.transcript_tokens
+def fits(window: Rendered) -> bool:
+    """Whether the model reads the turns to their end."""
+    return window.transcript_read == window.transcript_tokens
 
 
 def row_of(run: str, client: str) -> RunRow:

@@ -2,9 +2,8 @@
 
 `rougeL` uses the longest common subsequence of the complete texts, `rougeLsum` those of lines: they are not the same.
 
-`rouge_tokens` in params.yaml says what is compared. `latin`, the paper's tool, sees runs of a-z and 0-9 in lower case,
-so `Größe` is `gr` and `e`. `unicode` sees words by Unicode's rules (UAX #29, after NFKC and case folding), and single
-characters of scripts that are written without spaces.
+`latin` words, the paper's, are runs of a-z and 0-9 in lower case: `Größe` is `gr` and `e`. `unicode` words are those of
+UAX #29, after NFKC and case folding, and single characters of scripts without spaces.
 """
 
 from __future__ import annotations
@@ -34,9 +33,7 @@ def rouge_of(
 ) -> list[dict[str, float]]:
     """One dict an example: rouge1, rouge2, rougeL, rougeLsum and their average, F1 x 100.
 
-    Args:
-        use_stemmer: whether the stems of `latin` words are compared.
-        tokens: `latin` or `unicode`.
+    `tokens`: `latin`, of which `use_stemmer` compares stems, or `unicode`.
 
     Raises:
         QuorumError: `rouge_score` gives a pair another score.
@@ -61,7 +58,7 @@ def rouge_of(
 
 
 def words_of(text: str, tokens: str) -> list[str]:
-    """The words of which lengths are: what stands between spaces, or with `unicode` what ROUGE compares."""
+    """The words that lengths count: those between spaces, or with `unicode` those that ROUGE compares."""
     words: list[str] = UnicodeTokenizer().tokenize(_spaced(text)) if tokens == "unicode" else text.split()
     return words
 

@@ -93,10 +93,7 @@ class Task(Protocol[E]):
     def score(
         self, examples: Sequence[E], predictions: Sequence[Prediction], *, use_stemmer: bool, rouge_tokens: str
     ) -> Scores:
-        """Score each example's prediction; `use_stemmer` and `rouge_tokens` are of ROUGE.
-
-        Raises QuorumError if two libraries disagree about a score.
-        """
+        """Score each example's prediction; the knobs are ROUGE's. Raises QuorumError if two libraries disagree."""
 
 
 class WriterTask(Task[E], Protocol[E]):

@@ -197,7 +197,5 @@ def test_letters_that_latin_rouge_loses_are_counted_by_corpus() -> None:
     """Of Klinik's fifty letters two are no a to z, 2 of 5 in one reference; Council's one of 50 is no more than 2%."""
     references = [("Klinik", "Größe"), ("Klinik", "x" * 45), ("Council", "é" + "x" * 49)]
     examples = [Conversation("i", corpus, "d", "test", "m", "q?", (), text) for corpus, text in references]
-    assert with_lost_letters("qmsum", examples) == [
-        "Klinik: ROUGE with rouge_tokens: latin does not see 4.0% of all letters, and over 2% of those of 1 of 2 "
-        "references; set rouge_tokens: unicode to score them"
-    ]
+    (line,) = with_lost_letters("qmsum", examples)
+    assert line.startswith("Klinik: ROUGE by latin words loses 4.0% of the references' letters, and over 2% in 1 of 2;")

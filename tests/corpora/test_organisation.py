@@ -141,11 +141,3 @@ def test_names_are_replaced_in_languages_whose_words_touch_them(tmp_path: Path) 
     meeting, _ = with_roles(*meetings_of(tmp_path).values())
     assert [turn.text for turn in meeting.turns] == ["Speaker 2가 说Speaker 1来。", "好。", "Der Bote."] * 2
     assert meeting.queries[0].answer == "Speaker 1同意。"
-
-
-def test_a_summary_without_a_query_has_the_clients(tmp_path: Path) -> None:
-    folder, table = tmp_path / "own", f"{HEADER}may.txt,How much?,Not much.,1-2\n"
-    lay(folder / "test", may__txt=TALK, may__summary__txt="They stop.", a__csv=table)
-    split_folder(folder, tmp_path / "raw", query="Fasse die Sitzung zusammen.")
-    meeting = parse_meeting(tmp_path / "raw/test/may.json")
-    assert [query.query for query in meeting.queries] == ["Fasse die Sitzung zusammen.", "How much?"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from types import SimpleNamespace
 from typing import Any
 
@@ -13,7 +14,6 @@ from hypothesis import strategies as st
 
 from pipeline.corpora.conversation import Turn
 from pipeline.errors import QuorumError
-from pipeline.model.backbone import Rendered
 from pipeline.runs.parts import divided, pieces
 from pipeline.runs.summarize import Summarizer, nearest_turns, turn_range
 
@@ -38,22 +38,22 @@ def test_the_turns_nearest_to_the_query_are_chosen_in_order(most: int, chosen: l
 
 
 @pytest.mark.parametrize(
-    ("sizes", "parts", "apart"),
+    ("sizes", "overlap", "parts"),
     [
-        ([4, 4], [(0, 2)], [(0, 2)]),
-        # Three fit, of which a later part has two that are new.
-        ([4] * 6, [(0, 2), (1, 4), (3, 6)], [(0, 3), (3, 6)]),
-        # 3, 3, 1 would leave one turn alone: 12² + 12² + 4² = 304, and 8² + 8² + 12² = 272.
-        ([4] * 7, [(0, 3), (2, 5), (4, 7)], [(0, 2), (2, 4), (4, 7)]),
-        ([4, 30, 4, 4], [(0, 1), (1, 2), (2, 4)], [(0, 1), (1, 2), (2, 4)]),
-        ([8, 8], [(0, 1), (1, 2)], [(0, 1), (1, 2)]),
-        ([], [], []),
+        ([4, 4], True, [(0, 2)]),
+        ([4] * 7, True, [(0, 3), (2, 5), (4, 7)]),
+        (
+            [4] * 7,
+            False,
+            [(0, 2), (2, 4), (4, 7)],
+        ),  # 3, 3, 1 would be 12² + 12² + 4² = 304; this is 8² + 8² + 12² = 272
+        ([4, 30, 4, 4], True, [(0, 1), (1, 2), (2, 4)]),
+        ([8, 8], True, [(0, 1), (1, 2)]),
     ],
 )
-def test_parts_are_few_and_even(sizes: list[int], parts: list[tuple[int, int]], apart: list[tuple[int, int]]) -> None:
-    """Of 12 tokens, with and without a turn that two parts share: none where the two at a boundary do not fit."""
-    for expected, overlap in ((parts, True), (apart, False)):
-        assert [(part.start, part.stop) for part in divided(sizes, 12, overlap=overlap)] == expected
+def test_parts_of_twelve_tokens_are_few_and_even(sizes: list[int], overlap: bool, parts: list[tuple[int, int]]) -> None:
+    """Two parts share a turn where it fits with the one behind it."""
+    assert [(part.start, part.stop) for part in divided(sizes, 12, overlap=overlap)] == parts
 
 
 @given(st.lists(st.integers(1, 15), max_size=30))
@@ -61,56 +61,45 @@ def test_every_turn_is_in_a_part_that_fits(sizes: list[int]) -> None:
     parts = divided(sizes, 12)
     assert sorted({place for part in parts for place in part}) == list(range(len(sizes)))
     assert all(sum(sizes[place] for place in part) <= 12 or len(part) == 1 for part in parts)
-    for part, after in zip(parts, parts[1:], strict=False):
-        shared = sizes[part.stop - 1] + sizes[part.stop] <= 12
-        assert after.start == part.stop - shared
+    assert all(after.start == part.stop - (sum(sizes[part.stop - 1 :][:2]) <= 12) for part, after in pairwise(parts))
 
 
 def test_a_turn_that_does_not_fit_is_in_pieces_of_half_a_part() -> None:
     """Twenty letters are 10 tokens, and 6 fit: pieces of at most 20 · 6 / (2 · 10) letters, also without spaces."""
-    assert pieces(Turn("A", "aaa bbb ccccc ddd ee"), 10, 6) == [
-        *(Turn("A", text) for text in ("aaa", "bbb", "ccccc", "ddd ee"))
-    ]
-    assert pieces(Turn("A", "会议" * 10), 10, 6) == [
-        Turn("A", text) for text in ("会议会议会议", "会议会议会议", "会议会议会议", "会议")
-    ]
+    found = [[one.text for one in pieces(Turn("A", text), 10, 6)] for text in ("aaa bbb ccccc ddd ee", "会议" * 10)]
+    assert found == [["aaa", "bbb", "ccccc", "ddd ee"], ["会议会议会议"] * 3 + ["会议"]]
     assert pieces(Turn("A", "aaa bbb"), 6, 6) == [Turn("A", "aaa bbb")]
 
 
 @dataclass(frozen=True)
 class Reader(Summarizer):
-    """Reads `room` words, and writes what `answer` makes of turns and query."""
+    """Reads twelve words, and writes what `answer` makes of turns and query."""
 
     answer: Callable[[Sequence[Turn], str], str]
-    room: int
 
-    def window(self, turns: Sequence[Turn], query: str) -> Rendered:
+    def window(self, turns: Sequence[Turn], query: str) -> Any:
         words = sum(len(turn.text.split()) for turn in turns)
-        return Rendered((turns, query), (), words, min(words, self.room))  # type: ignore[arg-type]
+        return SimpleNamespace(read=(turns, query), transcript_tokens=words, transcript_read=min(words, 12))
 
-    def _write(self, windows: Sequence[Rendered]) -> list[str]:
-        return [self.answer(*window.source) for window in windows]  # type: ignore[arg-type]
-
-
-def reader(answer: Callable[[Sequence[Turn], str], str], room: int = 12) -> Reader:
-    reading: Any = SimpleNamespace(view=SimpleNamespace(source_tokens=99))
-    nothing: Any = None
-    return Reader("may", reading, nothing, nothing, "Parts: {query}", answer, room)
+    def _write(self, windows: Sequence[Any]) -> list[str]:
+        return [self.answer(*window.read) for window in windows]
 
 
-MEETING = [Turn("A", f"{number} b c") for number in range(1, 7)]
-"""Six turns of three words, which count as four: two or three fit."""
+def reader(answer: Callable[[Sequence[Turn], str], str]) -> Reader:
+    nothing: Any = SimpleNamespace(view=SimpleNamespace(source_tokens=99))
+    return Reader("may", nothing, nothing, nothing, "Parts: {query}", answer)
 
 
 def test_summaries_of_parts_are_summarized_and_one_that_is_empty_is_named(capsys: pytest.CaptureFixture[str]) -> None:
-    """The parts are turns 1-2, 2-4, 4-6 of the meeting, which begins with turn 11. The second gives nothing."""
+    """Six turns of three words, and one between turns. The second part gives nothing."""
 
     def answer(turns: Sequence[Turn], query: str) -> str:
-        first = turns[0].text.split()[0]
-        return "" if first == "2" else f"{query} {'; '.join(f'{turn.speaker} {turn.text}' for turn in turns)}"
+        if query == "Parts: Q?":
+            return "; ".join(f"{turn.speaker} {turn.text}" for turn in turns)
+        return "" if turns[0].text == "2 b c" else f"from {turns[0].text}"
 
-    found = reader(lambda turns, query: answer(turns, query) if "Parts" in query else answer(turns[:1], "s"))
-    assert found.of_parts(MEETING, "Q?", first=11) == "Parts: Q? 1 s A 1 b c; 3 s A 4 b c"
+    meeting = [Turn("A", f"{number} b c") for number in range(1, 7)]
+    assert reader(answer).of_parts(meeting, "Q?", first=11) == "1 from 1 b c; 2 from 4 b c"
     assert capsys.readouterr().err.splitlines() == [
         "may: 6 turns do not fit 99 tokens: 3 parts; --parts one: what fits",
         "may: part 1 of 3: turns 11-12",
@@ -119,26 +108,11 @@ def test_summaries_of_parts_are_summarized_and_one_that_is_empty_is_named(capsys
     ]
 
 
-def test_summaries_that_do_not_fit_together_are_merged_a_few_at_once() -> None:
-    """Four summaries of five words and their separators: two fit twelve, so there are two, then one."""
-    several = [Turn(str(number), f"{number} b c d e") for number in range(1, 5)]
-    merged = reader(lambda turns, _: f"({' + '.join(turn.text.split()[0] for turn in turns)}) b c")
-    assert merged._merged(several, "Q") == "((1 + (3) b c"
-
-
-@pytest.mark.parametrize(
-    ("words", "said"), [(8, "too long to be merged, so they follow"), (5, "merging 2 summaries gave nothing")]
-)
-def test_summaries_that_cannot_be_merged_follow_one_another(
-    words: int, said: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    several = [Turn(str(number), " ".join([str(number)] * words)) for number in (1, 2)]
-    assert reader(lambda *_: "")._merged(several, "Q") == " ".join(["1"] * words + ["2"] * words)
-    assert said in capsys.readouterr().err
-
-
-def test_a_long_turn_is_read_in_pieces_that_have_its_number() -> None:
-    """Twenty words of one turn, 12 of which fit: pieces of about six."""
-    found = reader(lambda *_: "").parts([Turn("A", " ".join("abcdefghijklmnopqrst")), Turn("B", "yes")], "Q")
-    assert [places for places, _ in found] == [[0], [0], [0, 1]]
-    assert all(window.transcript_read == window.transcript_tokens for _, window in found)
+def test_summaries_that_do_not_fit_together_are_merged_a_few_at_once(capsys: pytest.CaptureFixture[str]) -> None:
+    """Of four with five words each two fit, so there are two, then one. What cannot be merged follows one another."""
+    merged = reader(lambda turns, _: f"({'+'.join(turn.text.split()[0] for turn in turns)}) b c d e")
+    assert merged._merged([f"{number} b c d e" for number in range(1, 5)], "Q") == "((1+2)+(3+4)) b c d e"
+    for words, made in ((8, "merged"), (5, "")):  # two of eight words do not fit; of two of five nothing is made
+        several = ["a " * words + "b", "c " * words + "d"]
+        assert reader(lambda *_, made=made: made)._merged(several, "Q") == " ".join(several)
+        assert "could not be merged, so they follow one another" in capsys.readouterr().err

@@ -36,11 +36,8 @@ def test_rouge_by_hand(reference: str, prediction: str, stemmer: bool, scores: d
         # By `latin` both are die pr fung f r gr e. One of four words and of seven: P = 1/7, R = 1/4, F1 = 2/11.
         ("Die Prüfung für Größe", "Die Pr fung f r Gr e", 100, 200 / 11),
         ("STRASSE", "Straße", 0, 100),
-        ("Это важное решение", "решение", 0, 50),  # P = 1, R = 1/3
-        ("हिन्दी में सारांश", "हिन्दी", 0, 50),  # vowels are marks, and do not end a word
-        ("예산을 논의했다", "예산을", 0, 200 / 3),  # P = 1, R = 1/2
+        ("हिन्दी में सारांश", "हिन्दी", 0, 50),  # vowels are marks, and end no word: P = 1, R = 1/3
         ("天气很好。", "天气", 0, 200 / 3),
-        ("งบ", "บ", 0, 200 / 3),
         ("コント", "ｺﾝ", 0, 80),  # P = 1, R = 2/3
         ("the board can't meet", "the board can not meet", 80, 200 / 3),
     ],
@@ -89,13 +86,9 @@ def test_every_metric_of_the_task_is_scored() -> None:
 
 def test_a_summary_without_spaces_has_the_length_of_its_characters() -> None:
     """天天开会天天开会 has five 4-grams of characters, one of them twice."""
-    example = Conversation("i", "q", "d", "test", "m", "q?", (), "天天开会。")
-    lengths = {}
-    for tokens in ("latin", "unicode"):
-        made = [Prediction("天天开会天天开会")]
-        (row,) = load_task("pipeline.tasks.summarize").score([example], made, use_stemmer=False, rouge_tokens=tokens)
-        lengths[tokens] = (row["length"], row["reference_length"], row["repetition"])
-    assert lengths == {"latin": (1, 1, 0), "unicode": (8, 4, pytest.approx(20.0))}
+    made, example = [Prediction("天天开会天天开会")], Conversation("i", "q", "d", "test", "m", "q?", (), "天天开会。")
+    (row,) = load_task("pipeline.tasks.summarize").score([example], made, use_stemmer=False, rouge_tokens="unicode")
+    assert [row[name] for name in ("length", "reference_length", "repetition")] == pytest.approx([8, 4, 20.0])
 
 
 def test_titles_are_compared_word_by_word() -> None:
