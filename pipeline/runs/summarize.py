@@ -36,6 +36,8 @@ if TYPE_CHECKING:  # these imports take seconds, and a wrong argument should fai
 
 PARTS = ("auto", "one")
 """How a meeting is read that is longer than the model reads: in as many parts as it needs, or what fits of it."""
+SOURCE_BYTES = 400_000_000
+"""Bytes of parts that are decoded at once, approximately: an organisation's machine may have 4 GiB."""
 
 
 def summarize_file(
@@ -135,7 +137,6 @@ class Summarizer:
         import torch
 
         from pipeline.model.backbone import Backbone, Row
-        from pipeline.runs.decoding import SOURCE_BYTES
 
         model, texts = self.reading.model, list[str]()
         task: WriterTask = self.reading.task  # type: ignore[assignment]  # a rule is of one
