@@ -111,6 +111,6 @@ def with_lost_letters(data: str, examples: Sequence[Example]) -> list[str]:
         if lost := sum(lost_letters(text) > LOST for text in own):
             lines.append(
                 f"{corpus}: ROUGE by latin words loses {lost_letters(''.join(own)):.1%} of the references' letters, "
-                f"and over {LOST:.0%} in {lost} of {len(own)}; set rouge_tokens: unicode"
+                f"and over {LOST:.0%} in {lost} of {len(own)}; rouge_tokens: unicode scores them"
             )
     return lines
