@@ -11,7 +11,6 @@ the reference summaries, in lower case.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -68,7 +67,7 @@ def word_counts(texts: Sequence[str]) -> csr_matrix:
     from pipeline.tasks.rouge import words_of
 
     latin = lost_letters("".join(texts)) <= LOST and all(lost_letters(text) < 0.5 for text in texts)
-    how = {"token_pattern": WORD} if latin else {"analyzer": partial(words_of, tokens="unicode")}
+    how = {"token_pattern": WORD} if latin else {"analyzer": lambda text: words_of(text, "unicode")}
     return CountVectorizer(**how).fit_transform(texts)
 
 

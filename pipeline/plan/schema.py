@@ -114,8 +114,7 @@ class Params(CommonKnobs):
         min_tokens: at least so many are written before the end token.
         max_tokens: at most so many are written, the end token among them.
         use_stemmer: whether ROUGE compares stems; the paper's tool does not.
-        rouge_tokens: what ROUGE compares: latin is runs of a-z and 0-9, as in the paper's tool; unicode is words of any
-            language, and single characters of scripts without spaces.
+        rouge_tokens: latin: ROUGE compares runs of a-z and 0-9, as the paper's tool; unicode: words of any language.
         sign_flips: random signs of groups behind each interval and p.
         topics: clusters of sources, over which clients are compared.
         sections: table or figure of the page -> its runs, or its settings.

@@ -143,8 +143,8 @@ class Summarizer:
         assert isinstance(model, Backbone)
         step = max(1, SOURCE_BYTES // model.bytes_of_source(self.reading.view.source_tokens))
         for at in range(0, len(windows), step):
-            both = [model.encode(window, for_generation=True) for window in windows[at : at + step]]
-            prefixes = [prefix | extra for prefix, extra in both]
+            encoded = (model.encode(window, for_generation=True) for window in windows[at : at + step])
+            prefixes = [prefix | extra for prefix, extra in encoded]
             with torch.no_grad():
                 rows = [Row(place, self.adapter) for place in range(len(prefixes))]
                 texts += [one.text.rstrip("\ufffd") for one in task.predict(model, prefixes, rows, self.rule)]
@@ -169,10 +169,7 @@ def row_of(run: str, client: str) -> RunRow:
 
 
 def summarizer_of(row: RunRow, client: str, name: str, merge: str) -> Summarizer:
-    """Load a run's backbone and a client's adapter; `name`, `merge`: see `Summarizer`.
-
-    Raises QuorumError if the run writes no summaries, or its backbone is missing.
-    """
+    """Load a run's backbone and a client's adapter. Raises QuorumError if one is missing, or it writes no summaries."""
     rule = read_order(layout.order("predict", row.name), PredictOrder).rule
     if rule is None or row.learner is None:
         raise QuorumError(f"--run {row.name}: writes no summaries; choose another run")

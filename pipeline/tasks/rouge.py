@@ -31,9 +31,7 @@ KATAKANA = re.compile("[\u30a1-\u30ff\u31f0-\u31ff]")
 def rouge_of(
     references: Sequence[str], predictions: Sequence[str], *, use_stemmer: bool, tokens: str = "latin"
 ) -> list[dict[str, float]]:
-    """One dict an example: rouge1, rouge2, rougeL, rougeLsum and their average, F1 x 100.
-
-    `tokens`: `latin`, of which `use_stemmer` compares stems, or `unicode`.
+    """One dict an example: rouge1, rouge2, rougeL, rougeLsum and their average, F1 x 100, of latin or unicode tokens.
 
     Raises:
         QuorumError: `rouge_score` gives a pair another score.
