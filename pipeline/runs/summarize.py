@@ -36,8 +36,8 @@ if TYPE_CHECKING:  # these imports take seconds, and a wrong argument should fai
 
 PARTS = ("auto", "one")
 """How a meeting is read that is longer than the model reads: in as many parts as it needs, or what fits of it."""
-SOURCE_BYTES = 400_000_000
-"""Bytes of parts that are decoded at once, approximately: an organisation's machine may have 4 GiB."""
+AT_ONCE = 8
+"""Parts that are decoded at once: of 1,024 tokens they take 0.4 GB, and an organisation's machine may have 4 GiB."""
 
 
 def summarize_file(
@@ -95,11 +95,14 @@ class Summarizer:
         """A summary of the parts' summaries, of a meeting that does not fit; prints the parts, from turn `first` on."""
         parts, tokens = self.parts(meeting, query), self.reading.view.source_tokens
         say(f"{self.name}: {len(meeting)} turns do not fit {tokens} tokens: {len(parts)} parts; --parts one: what fits")
-        texts = self._write([window for _, window in parts])
-        for number, ((places, window), text) in enumerate(zip(parts, texts, strict=True), 1):
-            wrong = "" if fits(window) else ", whose end was cut off"
-            wrong += "" if text else ": it gave no summary, so the result lacks it"
-            say(f"{self.name}: part {number} of {len(parts)}: turns {spans([first + i for i in places])}{wrong}")
+        texts = list[str]()
+        for at in range(0, len(parts), AT_ONCE):
+            batch = parts[at : at + AT_ONCE]
+            texts += self._write([window for _, window in batch])
+            for number, ((places, window), text) in enumerate(zip(batch, texts[at:], strict=True), at + 1):
+                wrong = "" if fits(window) else ", whose end was cut off"
+                wrong += "" if text else ": it gave no summary, so the result lacks it"
+                say(f"{self.name}: part {number} of {len(parts)}: turns {spans([first + i for i in places])}{wrong}")
         return self._merged([text for text in texts if text], self.merge.replace("{query}", query))
 
     def parts(self, meeting: Sequence[Turn], query: str) -> list[tuple[list[int], Rendered]]:
@@ -138,17 +141,14 @@ class Summarizer:
 
         from pipeline.model.backbone import Backbone, Row
 
-        model, texts = self.reading.model, list[str]()
+        model = self.reading.model
         task: WriterTask = self.reading.task  # type: ignore[assignment]  # a rule is of one
         assert isinstance(model, Backbone)
-        step = max(1, SOURCE_BYTES // model.bytes_of_source(self.reading.view.source_tokens))
-        for at in range(0, len(windows), step):
-            encoded = (model.encode(window, for_generation=True) for window in windows[at : at + step])
-            prefixes = [prefix | extra for prefix, extra in encoded]
-            with torch.no_grad():
-                rows = [Row(place, self.adapter) for place in range(len(prefixes))]
-                texts += [one.text.rstrip("\ufffd") for one in task.predict(model, prefixes, rows, self.rule)]
-        return texts
+        encoded = (model.encode(window, for_generation=True) for window in windows)
+        prefixes = [prefix | extra for prefix, extra in encoded]
+        rows = [Row(place, self.adapter) for place in range(len(prefixes))]
+        with torch.no_grad():
+            return [one.text.rstrip("\ufffd") for one in task.predict(model, prefixes, rows, self.rule)]
 
 
 def fits(window: Rendered) -> bool:
