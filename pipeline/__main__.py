@@ -19,7 +19,6 @@ from pipeline.errors import QuorumError
 from pipeline.workspace.layout import downloads
 from pipeline.workspace.progress import say
 from pipeline.workspace.quiet import silence
-from pipeline.workspace.words import WHOLE
 
 INTERRUPTED = 130
 CALLS = {
@@ -172,11 +171,13 @@ def summarize(
     file: Annotated[Path, typer.Argument(help="a meeting: .vtt, .srt, .sbv, .docx, .txt or QMSum's .json")],
     run: Annotated[str, typer.Option(help="a run of params.yaml, with or without its seed")],
     client: Annotated[str, typer.Option(help="whose adapter")],
-    query: Annotated[str, typer.Option(help="what to summarize")] = WHOLE,
+    query: Annotated[str | None, typer.Option(help="what to summarize; without it, the whole meeting")] = None,
     turns: Annotated[str | None, typer.Option(help="use only these turns, counted from 1: A-B")] = None,
+    parts: Annotated[str, typer.Option(help="of a long meeting: auto, all of it in parts; one, what fits")] = "auto",
 ) -> None:
     """Summarize a new meeting with a client's trained adapter."""
-    print(_call("runs.summarize:summarize_file", file, run=run, client=client, query=query, turns=turns))
+    how = {"query": query, "turns": turns, "parts": parts}
+    print(_call("runs.summarize:summarize_file", file, run=run, client=client, **how))
 
 
 def cli() -> None:

@@ -152,11 +152,14 @@ def _added(meeting: Meeting, query: str, answer: str, span: tuple[int, int]) -> 
     return replace(meeting, queries=(*meeting.queries, Query(query=query, answer=answer, relevant_text_span=(span,))))
 
 
-def split_folder(folder: Path, into: Path, *, roles: bool = False) -> None:
+def split_folder(folder: Path, into: Path, *, roles: bool = False, query: str = WHOLE) -> None:
     """Write a client's meetings to `into/{train,val,test}`.
 
-    `roles`: whether speakers' names are replaced. Names that may be left are printed. Raises QuorumError if the folder
-    is missing or has fewer than three meetings, or a file cannot be read.
+    Args:
+        roles: whether speakers' names are replaced. Names that may be left are printed.
+        query: of summaries that have none, in the language of the meetings.
+
+    Raises QuorumError if the folder is missing or has fewer than three meetings, or a file cannot be read.
     """
     meetings = meetings_of(folder)
     given = {path: path.parent.name for path in meetings if path.parent != folder}
@@ -171,8 +174,9 @@ def split_folder(folder: Path, into: Path, *, roles: bool = False) -> None:
             meeting, missed = with_roles(meeting)
             if missed:
                 say(f"{path}: may still be names: {', '.join(missed)}")
+        queries = [one.model_copy(update={"query": query}) if one.query == WHOLE else one for one in meeting.queries]
         content = {
             "meeting_transcripts": [{"speaker": turn.speaker, "content": turn.text} for turn in meeting.turns],
-            "specific_query_list": [query.model_dump(by_alias=True) for query in meeting.queries],
+            "specific_query_list": [one.model_dump(by_alias=True) for one in queries],
         }
         write_json(into / given.get(path, by_name[path.name]) / f"{path.stem}.json", content)

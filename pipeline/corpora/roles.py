@@ -19,6 +19,8 @@ from pipeline.corpora.tagging import spacy_without
 
 SHARED, SHORTEST = "a speaker", 3
 """The role of a part of two names; and the fewest letters of a part, so that words such as `De` are not replaced."""
+_UNSPACED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3]{2}")
+"""Thai, Lao, Burmese, Khmer, Japanese, Chinese or Korean, in which words or particles touch a name."""
 
 
 def roles_of(speakers: Iterable[str]) -> dict[str, str]:
@@ -69,5 +71,6 @@ def missed(meeting: Meeting, names: Iterable[str]) -> list[str]:
 
 def _any_of(names: Iterable[str], flags: int = 0) -> re.Pattern[str]:
     """Matches a name that is complete words; the longest first, so that `Ann Lee` is replaced before `Ann`."""
-    found = "|".join(map(re.escape, sorted(names, key=len, reverse=True))) or "(?!)"  # which matches nothing
-    return re.compile(rf"(?<!\w)({found})(?!\w)", flags)
+    longest = sorted(names, key=len, reverse=True)
+    alone = (re.escape(name) if _UNSPACED.match(name) else rf"(?<!\w){re.escape(name)}(?!\w)" for name in longest)
+    return re.compile(f"({'|'.join(alone) or '(?!)'})", flags)  # of no names, one that matches nothing

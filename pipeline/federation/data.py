@@ -12,6 +12,7 @@ from pipeline.corpora.conversation import Conversation
 from pipeline.corpora.example import write_examples
 from pipeline.corpora.organisation import split_folder
 from pipeline.corpora.qmsum import SpanEnd, own_folder, read_domains
+from pipeline.corpora.statistics import with_lost_letters
 from pipeline.errors import QuorumError
 from pipeline.plan.orders import planned_run
 from pipeline.plan.resolve import encode_order, partition_order, task_of
@@ -23,6 +24,7 @@ from pipeline.stages.prepare import CLASSED
 from pipeline.tasks.task import load_task
 from pipeline.workspace import layout
 from pipeline.workspace.files import write_json
+from pipeline.workspace.progress import say
 
 
 def obtain_backbone(run_id: str) -> None:
@@ -58,13 +60,16 @@ def prepare(params: Params, organisation: str, run_id: str) -> tuple[Manifest, I
     row, own = planned_run(run_id), params.own[organisation]
     alone, (name, *_) = params.model_copy(update={"own": {organisation: own}}), row.data
     if load_task(task_of(params, row.setting)).kind is Conversation:
-        examples = {one.id: one for one in _meetings(organisation, own, params.data[name].span_end)}
+        query = params.queries_of(organisation).whole
+        examples = {one.id: one for one in _meetings(organisation, own, params.data[name].span_end, query)}
         order = partition_order(alone, row.setting, [row.seed])
         there = [split for split, ids in by_split(examples.values()).items() if ids]
         manifest = draw(row.setting, order, examples, row.seed, needed=there).manifest
     else:
         examples = {one.id: one for one in _texts(organisation, own, params, row.setting)}
         manifest = {organisation: by_split(examples.values())}
+    for line in with_lost_letters(name, list(examples.values())):
+        say(f"node {organisation}: {line}")
     write_examples(layout.examples(name), examples.values())
     write_json(layout.notes(name), {"source": {"source": "own", "commit": None}, "examples": len(examples)})
     labels = {identity: one.label for identity, one in examples.items()}
@@ -75,13 +80,13 @@ def prepare(params: Params, organisation: str, run_id: str) -> tuple[Manifest, I
     return manifest, read_index(row.setting, row.name)
 
 
-def _meetings(organisation: str, own: OwnClient, span_end: SpanEnd) -> Sequence[Any]:
-    """A folder of meetings, in the splits that the folder or a hash gives them."""
+def _meetings(organisation: str, own: OwnClient, span_end: SpanEnd, query: str) -> Sequence[Any]:
+    """A folder of meetings, in the splits that the folder or a hash gives them; `query`: see `split_folder`."""
     if own.folder is None:
         raise QuorumError(f"params.yaml: own.{organisation}: needs a folder of meetings; set folder")
     raw = own_folder(layout.raw("qmsum"), organisation)
     shutil.rmtree(raw, ignore_errors=True)  # removed meetings must not be trained on
-    split_folder(layout.home() / own.folder, raw, roles=own.roles)
+    split_folder(layout.home() / own.folder, raw, roles=own.roles, query=query)
     return read_domains({organisation: raw}, span_end)[0]
 
 

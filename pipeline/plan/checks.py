@@ -65,6 +65,8 @@ def checked(content: Json) -> Params:
     _seeds(params)
     if params.beams == 1 and params.length_penalty != 1.0:
         raise ValueError("length_penalty: is of beam search; set beams above 1, or length_penalty: 1.0")
+    if params.use_stemmer and params.rouge_tokens != "latin":
+        raise ValueError("use_stemmer: is of latin words; set rouge_tokens: latin, or use_stemmer: false")
     for section, names in params.sections.items():
         _known(f"sections.{section}", "run or setting", names, {*params.runs, *params.settings})
         tasks = {params.data_of(name).task for name in names if name in params.runs}
@@ -180,6 +182,7 @@ def _own_clients(params: Params) -> None:
             raise ValueError(f"own.{name}: is taken or has a dot; choose another name")
         if not client.path.is_relative_to(OWN) or ".." in client.path.parts:
             raise ValueError(f"own.{name}: {client.path} is not inside {OWN}; put it there")
+        _known(f"own.{name}.queries", "row of queries", [client.queries] if client.queries else [], params.queries)
 
 
 def _seeds(params: Params) -> None:

@@ -23,8 +23,9 @@ from pipeline.workspace.files import empty_folder, read_json, write_json
 from pipeline.workspace.layout import order
 from pipeline.workspace.progress import say
 from pipeline.workspace.record import Json, Number, Record, first_problem
-from pipeline.workspace.words import nearest
+from pipeline.workspace.words import WHOLE, nearest
 
+RougeTokens = Literal["latin", "unicode"]
 REMEDY = "run `dvc repro plan`"
 LEFT_OUT = "left_out.json"
 
@@ -64,6 +65,7 @@ class OwnFolder(Record):
     folder: str
     meetings: str
     roles: bool
+    query: str = Field(default=WHOLE, exclude_if=lambda query: query == WHOLE)  # of a summary that has none
 
 
 class IngestOrder(Order):
@@ -151,6 +153,7 @@ class EvaluateOrder(RunOrder):
     """How a run's predictions are scored."""
 
     use_stemmer: bool
+    rouge_tokens: RougeTokens = Field(default="latin", exclude_if=lambda tokens: tokens == "latin")
     fingerprints: dict[Number, str]  # seed -> that of the result; see `RunRow`
 
 

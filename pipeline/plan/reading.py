@@ -53,7 +53,7 @@ def _scales(data: Json) -> tuple[str, dict[str, Json]]:
         named = data.get(table)
         for name in named if isinstance(named, dict) else ():
             if not isinstance(name, str) or not re.match(NAME, name) or len(name) > 100:
-                raise ValueError(f"{table}.{name}: is no name; use letters, digits, '.', '_' and '-'")
+                raise ValueError(f"{table}.{name}: is no name; use letters a-z, digits, '.', '_' and '-'")
     chosen, rows = data.get("scale"), data.pop("scales", None)
     if not isinstance(chosen, str):
         raise ValueError(f"scale: {chosen!r} is no name; correct it")

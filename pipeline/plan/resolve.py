@@ -30,7 +30,7 @@ PREDICTED = ("classes", "render", "predict", "decide", "initial", "items", "outp
 """The members of a task that decide what is predicted."""
 SHOWN = (
     *("backbone", "source_tokens", "target_tokens", "train_fraction", "validation_examples"),
-    *("use_stemmer", "evaluated"),
+    *("use_stemmer", "rouge_tokens", "evaluated"),
 )
 """The knobs that pages name."""
 
@@ -80,7 +80,7 @@ def _of_data(params: Params) -> dict[str, orders.Order]:
     for name, data in params.data.items():
         file: Json = {"file": str(data.file), "contents": _contents(data.file)} if data.file is not None else {}
         meetings = params.own_meetings if data.source == "qmsum" else {}  # users' meetings are read with QMSum's
-        own = {client: _own_folder(folder, params.own[client].roles) for client, folder in meetings.items()}
+        own = {client: _own_folder(params, client, folder) for client, folder in meetings.items()}
         ingest, task = made_by("ingest"), TASKS[data.task]
         found[f"ingest/{data.source}"] = orders.IngestOrder(**ingest, data_source=params.data_source, own=own, **file)
         made, options = made_by("prepare", task, parts=("classes",)), data.options(list(own))
@@ -88,10 +88,11 @@ def _of_data(params: Params) -> dict[str, orders.Order]:
     return found
 
 
-def _own_folder(folder: Path, roles: bool) -> orders.OwnFolder:
+def _own_folder(params: Params, client: str, folder: Path) -> orders.OwnFolder:
     here = layout.home() / folder
     files = {str(path.relative_to(here)): sha256_file(path) for path in sorted(here.rglob("*")) if path.is_file()}
-    return orders.OwnFolder(folder=str(folder), meetings=sha256_json(files), roles=roles)
+    roles, query = params.own[client].roles, params.queries_of(client).whole
+    return orders.OwnFolder(folder=str(folder), meetings=sha256_json(files), roles=roles, query=query)
 
 
 def _contents(file: Path) -> str | None:
@@ -178,7 +179,8 @@ def _predict_order(params: Params, name: str, train: orders.TrainOrder) -> order
 
 def _evaluate_order(params: Params, train: orders.TrainOrder) -> orders.EvaluateOrder:
     scored = made_by("evaluate", task_of(params, train.setting), parts=("metrics", "score"))
-    return orders.EvaluateOrder(**scored, use_stemmer=params.use_stemmer, fingerprints={}, **_of_run(params, train))
+    how: Json = {"use_stemmer": params.use_stemmer, "rouge_tokens": params.rouge_tokens}
+    return orders.EvaluateOrder(**scored, **how, fingerprints={}, **_of_run(params, train))
 
 
 def _rows(params: Params, name: str, train: orders.TrainOrder, content: list[Json]) -> list[orders.RunRow]:

@@ -19,6 +19,7 @@ from pipeline.model.frozen_part import Above, FrozenPart
 from pipeline.plan.learner import AdaptedPositions
 from pipeline.tasks import TASKS
 from pipeline.workspace.record import FilePath, Json, Record
+from pipeline.workspace.words import WHOLE
 
 
 def one_of(what: str, known: Iterable[str]) -> AfterValidator:
@@ -62,6 +63,18 @@ class Rates(Record):
     pooled: PositiveFloat | None = None
     adamw: PositiveFloat | None = None
     sgd: PositiveFloat | None = None
+
+
+class Queries(Record):
+    """Queries that nobody wrote, in one language.
+
+    Attributes:
+        whole: of an own summary that has none, and of `summarize` without one.
+        merge: of the summaries of a long meeting's parts; {query} is the query of the parts.
+    """
+
+    whole: str = Field(default=WHOLE, pattern=r"\S")
+    merge: str = Field(default="These are summaries of one meeting's parts, in order. {query}", pattern=r"\{query\}")
 
 
 class Data(Record):

@@ -20,7 +20,8 @@ from pipeline.errors import QuorumError
 from pipeline.federated.objectives.threshold import Tau, Threshold
 from pipeline.model.frozen_part import Above
 from pipeline.plan.learner import CommonKnobs
-from pipeline.plan.rows import Data, Rates, Run
+from pipeline.plan.orders import RougeTokens
+from pipeline.plan.rows import Data, Queries, Rates, Run
 from pipeline.workspace.layout import PARAMS
 from pipeline.workspace.record import FilePath, Json, Number, Record, first_problem
 
@@ -57,6 +58,7 @@ class OwnClient(Record):
     folder: FilePath | None = None  # of meetings, in any format that is read
     file: FilePath | None = None  # of labelled texts: a CSV or JSONL with the columns of the task
     roles: bool = False  # whether speakers' names in meetings are replaced
+    queries: str | None = None  # the row of `queries` in the language of its meetings; None: the first
 
     @model_validator(mode="after")
     def _has_one(self) -> OwnClient:
@@ -89,6 +91,7 @@ class Params(CommonKnobs):
         sources: all that data sets use.
         backbones: all that runs use.
         own: name -> a user's data; a folder of meetings is one more client in settings of kind domains and balanced.
+        queries: language -> the queries that nobody wrote, as in `de: {whole: Fasse die Sitzung zusammen.}`.
         device: where models are computed.
         backbone: of all runs, unless a data set or a run has its own.
         source_tokens: the most tokens that are read of an example, its prompt included.
@@ -111,6 +114,7 @@ class Params(CommonKnobs):
         min_tokens: at least so many are written before the end token.
         max_tokens: at most so many are written, the end token among them.
         use_stemmer: whether ROUGE compares stems; the paper's tool does not.
+        rouge_tokens: latin: ROUGE compares runs of a-z and 0-9, as the paper's tool; unicode: words of any language.
         sign_flips: random signs of groups behind each interval and p.
         topics: clusters of sources, over which clients are compared.
         sections: table or figure of the page -> its runs, or its settings.
@@ -130,6 +134,7 @@ class Params(CommonKnobs):
     sources: list[str]
     backbones: list[str]
     own: dict[str, OwnClient] = Field(default_factory=dict)
+    queries: dict[str, Queries] = Field(default_factory=dict)
     train_fraction: Fraction = 1.0
     validation_examples: Count | None = None
     alpha: PositiveFloat = 1.0
@@ -157,6 +162,7 @@ class Params(CommonKnobs):
     max_tokens: Count = 128
 
     use_stemmer: bool = False
+    rouge_tokens: RougeTokens = "latin"
     sign_flips: int = Field(default=10_000, ge=100)
     topics: int = Field(default=20, ge=2)
 
@@ -182,6 +188,11 @@ class Params(CommonKnobs):
     def own_meetings(self) -> dict[str, Path]:
         """Own client -> its folder of meetings, by name."""
         return {name: own.folder for name, own in sorted(self.own.items()) if own.folder is not None}
+
+    def queries_of(self, client: str) -> Queries:
+        """The queries in a client's language."""
+        named = self.own[client].queries if client in self.own else None
+        return self.queries[named] if named else next(iter(self.queries.values()), Queries())
 
     def data_of(self, name: str) -> Data:
         """A run's data set; of several, the first, since several have no knobs of their own."""

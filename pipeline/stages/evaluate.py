@@ -41,8 +41,8 @@ def _scored(order: EvaluateOrder, rows: Sequence[Json], examples: Json) -> list[
     if any(row["prediction"] is None for row in rows):
         return plain
     predictions = [Prediction(row["prediction"], row["ended"]) for row in rows]
-    task = load_task(order.task)
-    scores = task.score([examples[row["id"]] for row in rows], predictions, use_stemmer=order.use_stemmer)
+    of_rouge = {"use_stemmer": order.use_stemmer, "rouge_tokens": order.rouge_tokens}
+    scores = load_task(order.task).score([examples[row["id"]] for row in rows], predictions, **of_rouge)
     return [
         {**row, "text": text_hash(one.text), **own} for row, one, own in zip(plain, predictions, scores, strict=True)
     ]

@@ -25,6 +25,6 @@ def run(name: str) -> None:
     fetch(name, source, folder)
     for client, own in order.own.items():
         # In the repository itself: data/own is not in git, so an experiment's copy of the workspace lacks it.
-        split_folder(layout.home() / own.folder, own_folder(folder, client), roles=own.roles)
+        split_folder(layout.home() / own.folder, own_folder(folder, client), roles=own.roles, query=own.query)
     commit = None if source == "sample" else SOURCES[name].commit
     write_json(layout.source_record(name), {"source": source, "commit": commit})

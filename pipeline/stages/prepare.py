@@ -9,7 +9,7 @@ from pipeline.corpora import own_labelled
 from pipeline.corpora.example import SPLITS, write_examples
 from pipeline.corpora.labelled import Labelled, Tagged
 from pipeline.corpora.readers import Read, read_source
-from pipeline.corpora.statistics import counts, equal_texts
+from pipeline.corpora.statistics import counts, equal_texts, with_lost_letters
 from pipeline.plan.orders import PrepareOrder, read_order
 from pipeline.tasks.task import load_task
 from pipeline.workspace import layout
@@ -65,5 +65,7 @@ def _report(data: str, read: Read, notes: Json, untested: Set[str]) -> None:
     if any(notes["equal"].values()):
         counts = ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in notes["equal"].items())
         say(f"prepare {data}: examples with equal texts in two splits: {counts}")
+    for line in with_lost_letters(data, read.examples):
+        say(f"prepare {data}: {line}")
     if untested:
         say(f"prepare {data}: no test example has {', '.join(sorted(untested))}")

@@ -101,7 +101,7 @@ class Answer:
                 best, span = score, (pieces[first].begin, pieces[last].end)
         return example.context[slice(*span)]
 
-    def score(self, examples: Sequence[Question], predictions: Sequence[Prediction], *, use_stemmer: bool) -> Scores:
+    def score(self, examples: Sequence[Question], predictions: Sequence[Prediction], **_: object) -> Scores:
         """F1 and exact match, x 100, each against the best of the right answers."""
         rows: Scores = []
         for example, made in zip(examples, predictions, strict=True):

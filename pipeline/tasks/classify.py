@@ -64,7 +64,7 @@ class Classify:
         """The label with the largest logit."""
         return classes[int(logits[0][0].argmax())]
 
-    def score(self, examples: Sequence[Labelled], predictions: Sequence[Prediction], *, use_stemmer: bool) -> Scores:
+    def score(self, examples: Sequence[Labelled], predictions: Sequence[Prediction], **_: object) -> Scores:
         return [{"accuracy": 100.0 * (e.label == p.text)} for e, p in zip(examples, predictions, strict=True)]
 
 

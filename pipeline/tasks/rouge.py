@@ -1,14 +1,21 @@
 """ROUGE F1 x 100, an example at a time, by `rouge-score-rs`: the numbers of `rouge_score`, many times faster.
 
 `rougeL` uses the longest common subsequence of the complete texts, `rougeLsum` those of lines: they are not the same.
+
+`latin` words, the paper's, are runs of a-z and 0-9 in lower case: `Größe` is `gr` and `e`. `unicode` words are those of
+UAX #29, after NFKC and case folding, and single characters of scripts without spaces.
 """
 
 from __future__ import annotations
 
+import re
+import unicodedata
 from collections.abc import Sequence
+from typing import Any
 
 from rouge_score.rouge_scorer import RougeScorer as ReferenceScorer
 from rouge_score_rs.rouge_scorer import RougeScorer
+from rouge_score_rs.tokenizers import UnicodeTokenizer
 
 from pipeline.errors import QuorumError
 
@@ -17,15 +24,23 @@ AVERAGED = ("rouge1", "rouge2", "rougeL")
 """The paper's "average" is the mean of these: it turns its Table III into its Table V."""
 CHECKED, TOLERANCE = 16, 1e-9
 """The number of pairs of a call, at most, that `rouge_score` scores too, and the difference that is allowed."""
+KATAKANA = re.compile("[\u30a1-\u30ff\u31f0-\u31ff]")
+"""By Unicode's rules a run of these is a word; those of other scripts without spaces are single characters."""
 
 
-def rouge_of(references: Sequence[str], predictions: Sequence[str], *, use_stemmer: bool) -> list[dict[str, float]]:
-    """One dict an example: rouge1, rouge2, rougeL, rougeLsum and their average, F1 x 100.
+def rouge_of(
+    references: Sequence[str], predictions: Sequence[str], *, use_stemmer: bool, tokens: str = "latin"
+) -> list[dict[str, float]]:
+    """One dict an example: rouge1, rouge2, rougeL, rougeLsum and their average, F1 x 100, of latin or unicode tokens.
 
     Raises QuorumError if `rouge_score` gives a pair another score.
     """
-    scored = RougeScorer(list(ROUGE), use_stemmer=use_stemmer).score_batch(references, predictions)
-    reference = ReferenceScorer(list(ROUGE), use_stemmer=use_stemmer)
+    how: dict[str, Any] = {"use_stemmer": use_stemmer}
+    if tokens == "unicode":
+        how = {"tokenizer": UnicodeTokenizer()}
+        references, predictions = (list(map(_spaced, texts)) for texts in (references, predictions))
+    scored = RougeScorer(list(ROUGE), **how).score_batch(references, predictions)
+    reference = ReferenceScorer(list(ROUGE), **how)
     for place in range(0, len(scored), max(1, -(-len(scored) // CHECKED))):
         expected = reference.score(references[place], predictions[place])
         for name in ROUGE:
@@ -37,3 +52,14 @@ def rouge_of(references: Sequence[str], predictions: Sequence[str], *, use_stemm
                 )
     rows = [{name: 100.0 * scores[name].fmeasure for name in ROUGE} for scores in scored]
     return [row | {"average": sum(row[name] for name in AVERAGED) / len(AVERAGED)} for row in rows]
+
+
+def words_of(text: str, tokens: str) -> list[str]:
+    """The words that lengths count: those between spaces, or with `unicode` those that ROUGE compares."""
+    words: list[str] = UnicodeTokenizer().tokenize(_spaced(text)) if tokens == "unicode" else text.split()
+    return words
+
+
+def _spaced(text: str) -> str:
+    """A text with spaces around each character of Katakana; half-width ones are full-width after NFKC."""
+    return KATAKANA.sub(r" \g<0> ", unicodedata.normalize("NFKC", text))

@@ -33,26 +33,32 @@ class Summarize(Writer):
         return [model.render(example, limits)]
 
     def score(
-        self, examples: Sequence[Conversation], predictions: Sequence[Prediction], *, use_stemmer: bool
+        self,
+        examples: Sequence[Conversation],
+        predictions: Sequence[Prediction],
+        *,
+        use_stemmer: bool,
+        rouge_tokens: str,
     ) -> Scores:
         """ROUGE, cosine of sentence embeddings, words, repeated 4-grams, and whether the limit ended it (0 or 100)."""
-        from pipeline.tasks.rouge import rouge_of
+        from pipeline.tasks.rouge import rouge_of, words_of
         from pipeline.tasks.similarity import similarities
 
         references = [example.target for example in examples]
         texts = [prediction.text for prediction in predictions]
-        rouge = rouge_of(references, texts, use_stemmer=use_stemmer)
-        rows = zip(rouge, similarities(references, texts), references, predictions, strict=True)
+        rouge = rouge_of(references, texts, use_stemmer=use_stemmer, tokens=rouge_tokens)
+        words, of_references = ([words_of(text, rouge_tokens) for text in own] for own in (texts, references))
+        rows = zip(rouge, similarities(references, texts), words, of_references, predictions, strict=True)
         return [
             {
                 **scores,
                 "similarity": cosine,
-                "length": len(made.text.split()),
-                "reference_length": len(reference.split()),
-                "repetition": repetition(made.text),
+                "length": len(own),
+                "reference_length": len(reference),
+                "repetition": repetition(" ".join(own)),
                 "at_limit": 0.0 if made.ended else 100.0,
             }
-            for scores, cosine, reference, made in rows
+            for scores, cosine, own, reference, made in rows
         ]
 
 

@@ -90,8 +90,10 @@ class Task(Protocol[E]):
         The loss is that of the first window; its target is empty where the example has none.
         """
 
-    def score(self, examples: Sequence[E], predictions: Sequence[Prediction], *, use_stemmer: bool) -> Scores:
-        """Score each example's prediction. Raises QuorumError if two libraries disagree about a score."""
+    def score(
+        self, examples: Sequence[E], predictions: Sequence[Prediction], *, use_stemmer: bool, rouge_tokens: str
+    ) -> Scores:
+        """Score each example's prediction; the knobs are ROUGE's. Raises QuorumError if two libraries disagree."""
 
 
 class WriterTask(Task[E], Protocol[E]):

@@ -43,19 +43,23 @@ class Title(Writer):
         about = (example.id, "", example.owner, example.split, example.group)
         return [model.render(Conversation(*about, REQUEST, turns, example.title), limits)]
 
-    def score(self, examples: Sequence[Titled], predictions: Sequence[Prediction], *, use_stemmer: bool) -> Scores:
-        from pipeline.tasks.rouge import rouge_of
+    def score(
+        self, examples: Sequence[Titled], predictions: Sequence[Prediction], *, use_stemmer: bool, rouge_tokens: str
+    ) -> Scores:
+        from pipeline.tasks.rouge import rouge_of, words_of
 
         written = [prediction.text for prediction in predictions]
-        of_writer = rouge_of([example.title for example in examples], written, use_stemmer=use_stemmer)
+        titles = [example.title for example in examples]
+        of_writer = rouge_of(titles, written, use_stemmer=use_stemmer, tokens=rouge_tokens)
         pairs = [(title, text) for e, text in zip(examples, written, strict=True) for title in e.others]
-        of_others = iter(rouge_of([title for title, _ in pairs], [text for _, text in pairs], use_stemmer=use_stemmer))
+        others, texts = [title for title, _ in pairs], [text for _, text in pairs]
+        of_others = iter(rouge_of(others, texts, use_stemmer=use_stemmer, tokens=rouge_tokens))
         return [
             {name: row[name] for name in ("rougeL", "rouge1", "rouge2")}
             | {
                 "coco": 100 * coco(example.title, text),
-                "length": 100.0 * len(text.split()),
-                "words": len(example.title.split()),
+                "length": 100.0 * len(words_of(text, rouge_tokens)),
+                "words": len(words_of(example.title, rouge_tokens)),
                 "best": max([row["rougeL"], *(next(of_others)["rougeL"] for _ in example.others)]),
             }
             for example, row, text in zip(examples, of_writer, written, strict=True)

@@ -11,11 +11,11 @@ from conftest import MIRROR, needs_mirror
 
 from pipeline.corpora import published_files, sources
 from pipeline.corpora.catalog import SOURCES
-from pipeline.corpora.conversation import Notes, Turn
+from pipeline.corpora.conversation import Conversation, Notes, Turn
 from pipeline.corpora.organisation import split_folder
 from pipeline.corpora.published_files import Listed
 from pipeline.corpora.qmsum import DOMAINS, SpanEnd, examples_of, parse_meeting, read_domains, span_turns
-from pipeline.corpora.statistics import COLUMNS, PAPER, compared
+from pipeline.corpora.statistics import COLUMNS, PAPER, compared, with_lost_letters
 from pipeline.corpora.text import clean
 from pipeline.errors import QuorumError
 from pipeline.workspace.files import sha256_file, write_bytes, write_json
@@ -191,3 +191,11 @@ def test_table_two_comes_out_of_the_real_files() -> None:
         assert row["exclusive_summary_words"] == pytest.approx(paper["summary_words"], abs=0.13)
     assert sum(int(row["exclusive_without_turns"]) for row in rows) == 36
     assert sum(int(row["inclusive_without_turns"]) for row in rows) == 0
+
+
+def test_letters_that_latin_rouge_loses_are_counted_by_corpus() -> None:
+    """Two of five in one of Klinik's references; Council's one of fifty is no more than 2%."""
+    references = [("Klinik", "Größe"), ("Klinik", "x" * 45), ("Council", "é" + "x" * 49)]
+    examples = [Conversation("i", corpus, "d", "test", "m", "q?", (), text) for corpus, text in references]
+    (line,) = with_lost_letters("qmsum", examples)
+    assert line.startswith("Klinik: ROUGE by latin words loses over 2% of the letters in 1 of 2 references")

@@ -160,3 +160,12 @@ def test_what_may_still_be_a_name_is_listed(tmp_path: Path) -> None:
     _, missed = with_roles(*meetings_of(tmp_path).values())
     assert "Carol Smith" in missed
     assert "ANN LEE" in missed
+
+
+def test_names_are_replaced_in_languages_whose_words_touch_them(tmp_path: Path) -> None:
+    """Chinese, and Korean with a particle; `Bo` in `Bote` is no name."""
+    words = "张伟: 김철수가 说张伟来。\n김철수: 好。\nBo: Der Bote.\n" * 2
+    lay(tmp_path, may__txt=words, may__summary__txt="张伟同意。")
+    meeting, _ = with_roles(*meetings_of(tmp_path).values())
+    assert [turn.text for turn in meeting.turns] == ["Speaker 2가 说Speaker 1来。", "好。", "Der Bote."] * 2
+    assert meeting.queries[0].answer == "Speaker 1同意。"

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import importlib
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import Workspace, a_processor_with
+from conftest import ROOT, Workspace, a_processor_with
+from workspaces import stand_ins
 
 import pipeline
 from pipeline.errors import QuorumError
@@ -28,8 +31,35 @@ def meeting(built: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     return path
 
 
+def test_a_meeting_that_does_not_fit_is_read_in_parts(meeting: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """From the first turn to the last, each part from the last turn of the one before."""
+    summarize_file(meeting, run="fedavg/1", client="Product", turns="3-40")
+    printed = capsys.readouterr().err
+    read = [tuple(map(int, one)) for one in re.findall(r"part (\d+) of (\d+): turns (\d+)-(\d+)", printed)]
+    assert f"meeting: 38 turns do not fit 300 tokens: {len(read)} parts; --parts one: what fits\n" in printed
+    assert [one[:2] for one in read] == [(number, len(read)) for number in range(1, len(read) + 1)]
+    assert [one[2] for one in read] == [3, *(one[3] for one in read[:-1])]
+    assert read[-1][3] == 40
+
+
+def test_general_queries_are_compared_both_ways(meeting: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of the sample's validation meetings of a domain, with random weights."""
+    monkeypatch.syspath_prepend(ROOT / "experiments/full")
+    script = importlib.import_module("whole_meetings")
+    monkeypatch.setattr(script, "DOMAINS", ("Product",))
+    with stand_ins():
+        rows = script.compared("fedavg")
+    one, parts = rows[::2], rows[1::2]
+    assert [{row["way"] for row in own} for own in (one, parts)] == [{"one"}, {"parts"}]
+    assert all(a["parts"] == 1 < b["parts"] and a["read"] < b["read"] == 1 for a, b in zip(one, parts, strict=True))
+    gains = {row["metric"]: row["gain"] for row in script.means(rows)}
+    words = [sum(row["words"] for row in way) / len(way) for way in (one, parts)]
+    assert gains["words"] == pytest.approx(words[1] - words[0], abs=1e-5)
+    assert gains["reference_words"] == 0
+
+
 def test_turns_that_do_not_fit_or_are_not_chosen_stay_out(meeting: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    asked: dict[str, Any] = {"run": "fedavg/1", "client": "Product", "query": QUERY}
+    asked: dict[str, Any] = {"run": "fedavg/1", "client": "Product", "query": QUERY, "parts": "one"}
     assert summarize_file(meeting, **asked, turns=None)
     printed = capsys.readouterr().err
     assert "of 40 turns left out" in printed
@@ -74,6 +104,7 @@ def test_a_run_in_bf16_is_used_in_fp32_where_the_machine_has_no_bf16(
         ({"client": "Mars"}, "--client Mars: run fedavg/1 has no such client; it has Academic, "),
         ({"query": " "}, "--query: is empty"),
         ({"turns": "9"}, "--turns 9: give A-B with 1 <= A <= B <= 40"),
+        ({"parts": "two"}, "--parts two: choose auto or one"),
     ],
 )
 def test_what_cannot_be_summarized_is_one_line(meeting: Path, wrong: dict[str, str], message: str) -> None:

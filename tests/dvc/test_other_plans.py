@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gzip
+import json
 import shutil
 from pathlib import Path
 
@@ -10,19 +12,25 @@ from conftest import SMALL, Workspace
 
 from pipeline.stages import ingest
 from pipeline.workspace.files import read_json, read_jsonl
+from pipeline.workspace.words import WHOLE
 
+ASKED = "总结整个会议。"
 RUNS = {name: SMALL["runs"][name] for name in ("fedavg", "fedselectkd")}
 
 
 @pytest.fixture(scope="module")
 def clinic(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
-    """A plan with own meetings, which are the sample's, whose only run is made."""
+    """A plan with own meetings, as many as the sample's, in Chinese, whose only run is made."""
     own = {"own": {"Clinic": {"folder": "data/own/Clinic"}}, "runs": {"fedavg": RUNS["fedavg"]}}
+    own |= {"queries": {"zh": {"whole": ASKED}}, "rouge_tokens": "unicode"}
     made = Workspace.laid(tmp_path_factory.mktemp("clinic"), **SMALL | own | {"sections": {"main": ["fedavg"]}})
     folder = made.folder / "data/own/Clinic"
     folder.mkdir(parents=True)
+    turns = [{"speaker": name, "content": f"我们讨论预算，第{i}点。"} for i in range(9) for name in ("张伟", "李娜")]
+    summary = {"query": WHOLE, "answer": "他们讨论了预算，决定暂停。", "relevant_text_span": [[0, 17]]}
+    meeting = json.dumps({"meeting_transcripts": turns, "specific_query_list": [summary]})
     for path in sorted((made.folder / "data/sample/qmsum/Product").rglob("*.json")):
-        shutil.copy(path, folder / f"own-{path.name}")
+        (folder / f"own-{path.name}").write_text(meeting, encoding="utf-8")
     made.make()
     return made
 
@@ -31,6 +39,17 @@ def test_own_meetings_become_a_client(clinic: Workspace) -> None:
     metrics = read_json(clinic.folder / "reports/metrics/all.json")
     assert list(metrics["fedavg"]) == ["Academic", "Committee", "Product", "Clinic", "mean"]
     assert (clinic.folder / "models/fedavg/1/adapters/Clinic.safetensors").is_file()
+
+
+def test_own_meetings_in_another_language_are_asked_about_and_scored_in_it(clinic: Workspace) -> None:
+    """Eleven characters, and no word of a to z; each of QMSum's has its own query."""
+    rows = read_jsonl(clinic.folder / "reports/predictions/fedavg/1.jsonl")
+    assert {row["query"] for row in rows if row["client"] == "Clinic"} == {ASKED}
+    assert ASKED not in {row["query"] for row in rows if row["client"] != "Clinic"}
+    result = json.loads(gzip.decompress((clinic.folder / "results/fedavg.json.gz").read_bytes()))
+    scored = [row for row in result["seeds"]["1"]["scores"]["examples"] if row["client"] == "Clinic"]
+    assert scored
+    assert {row["reference_length"] for row in scored} == {11}
 
 
 def test_own_meetings_are_found_from_a_temporary_copy(

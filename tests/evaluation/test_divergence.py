@@ -22,6 +22,7 @@ def test_divergence_by_hand() -> None:
 def test_words_are_counted_in_one_order() -> None:
     counts = word_counts(["The cat's mat, the end.", "End!"])
     assert counts.toarray().tolist() == [[1, 1, 1, 2], [0, 1, 0, 0]]  # cat's, end, mat, the
+    assert word_counts(["Größe, the end.", "天天"]).toarray().tolist() == [[1, 1, 1, 0], [0, 0, 0, 2]]  # ends with 天
 
 
 def test_topics_that_no_two_clients_share_are_a_bit_apart() -> None:

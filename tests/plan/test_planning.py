@@ -46,6 +46,8 @@ BATCHES = of("partition", "domains", "both", "news")
         ({"threads": 7}, ALL_LEARNERS),
         ({"max_tokens": 99}, of("predict", *DECODED)),
         ({"use_stemmer": True}, of("evaluate", "news", *MEETINGS)),
+        ({"rouge_tokens": "unicode"}, of("evaluate", "news", *MEETINGS)),
+        ({"queries": {"de": {"whole": "Fasse alles zusammen."}}}, set()),
         ({"sign_flips": 500}, {"analyze"}),
         ({"train_fraction": 0.3}, of("partition", "domains", "both")),
         ({"alpha": 0.3}, of("partition", "news")),
@@ -69,6 +71,22 @@ def test_a_result_is_written_anew_when_its_fingerprint_changes() -> None:
     before, after = (planned(**change)["evaluate/fedavg.json"] for change in ({}, {"train_fraction": 0.3}))
     assert before["fingerprints"].keys() == after["fingerprints"].keys()
     assert before["fingerprints"] != after["fingerprints"]
+
+
+def test_words_of_any_script_are_another_result_and_those_of_the_paper_the_one_that_git_has() -> None:
+    """Committed fingerprints are hashes of orders that did not have the knob."""
+    before, after = (planned(rouge_tokens=tokens)["evaluate/fedavg.json"] for tokens in ("latin", "unicode"))
+    assert ("rouge_tokens" in before, after["rouge_tokens"]) == (False, "unicode")
+    assert before["fingerprints"] == planned()["evaluate/fedavg.json"]["fingerprints"] != after["fingerprints"]
+
+
+def test_summaries_of_own_meetings_are_asked_for_in_their_language() -> None:
+    """In the row that the client names, or the first; without a row the order is as it was."""
+    own = {"Klinik": {"folder": "data/own/K", "queries": "de"}, "Clinic": {"folder": "data/own/C"}}
+    rows = {"fr": {"whole": "Résumez la réunion."}, "de": {"whole": "Fasse die Sitzung zusammen."}}
+    asked = planned(own=own, queries=rows)["ingest/qmsum.json"]["own"]
+    assert (asked["Klinik"]["query"], asked["Clinic"]["query"]) == (rows["de"]["whole"], rows["fr"]["whole"])
+    assert "query" not in planned(own={"Clinic": own["Clinic"]})["ingest/qmsum.json"]["own"]["Clinic"]
 
 
 def test_one_more_run_changes_no_order_of_another() -> None:

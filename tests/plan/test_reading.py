@@ -30,7 +30,7 @@ from pipeline.plan.reading import read_plain, read_scales
         (b"scale: a\nx: &one 1\ny: *one", "line 3: y: anchors and merge keys are not read"),
         (b"scale: a\nx:\n  <<: {c: 1}", "line 3: x.<<: anchors and merge keys are not read"),
         (b"scale: a\n---\nscale: b", "line 2: cannot be read: but found another document"),
-        (b"scale: a\nruns:\n  a/b: {}", "line 3: runs.a/b: is no name; use letters, digits, '.', '_' and '-'"),
+        (b"scale: a\nruns:\n  a/b: {}", "line 3: runs.a/b: is no name; use letters a-z, digits, '.', '_' and '-'"),
         (b"scale: a\nruns: {x: {like: y}}", "line 2: runs.x.like: no other row 'y' in runs; known: none"),
         (b"scale: a\nruns: {x: {like: y}, y: {like: x}}", "line 2: runs.y.like: no other row 'x' in runs"),
         (b"scale: a\nscales: {b: {}}", "line 1: scale: 'a'; known: b; correct it"),

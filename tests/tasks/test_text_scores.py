@@ -30,6 +30,25 @@ def test_rouge_by_hand(reference: str, prediction: str, stemmer: bool, scores: d
     assert {name: row[name] for name in scores} == pytest.approx(scores)
 
 
+@pytest.mark.parametrize(
+    ("reference", "prediction", "latin", "unicode"),
+    [
+        # By `latin` both are die pr fung f r gr e. One of four words and of seven: P = 1/7, R = 1/4, F1 = 2/11.
+        ("Die Prüfung für Größe", "Die Pr fung f r Gr e", 100, 200 / 11),
+        ("STRASSE", "Straße", 0, 100),
+        ("हिन्दी में सारांश", "हिन्दी", 0, 50),  # vowels are marks, and end no word: P = 1, R = 1/3
+        ("天气很好。", "天气", 0, 200 / 3),
+        ("コント", "ｺﾝ", 0, 80),  # P = 1, R = 2/3
+        ("the board can't meet", "the board can not meet", 80, 200 / 3),
+    ],
+)
+def test_unicode_words_are_those_of_any_script(reference: str, prediction: str, latin: float, unicode: float) -> None:
+    """In the last, `latin` has `can` and `t`: 4 of 5 and of 5 words. By Unicode `can't` is one: 3 of 4 and of 5."""
+    for tokens, expected in (("latin", latin), ("unicode", unicode)):
+        (row,) = rouge_of([reference], [prediction], use_stemmer=False, tokens=tokens)
+        assert row["rouge1"] == pytest.approx(expected)
+
+
 def test_a_rouge_that_rouge_score_does_not_give_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("pipeline.tasks.rouge.TOLERANCE", -1.0)
     with pytest.raises(QuorumError, match=r"rouge1 of pair 1 is .* by rouge-score-rs and .* by rouge_score"):
@@ -54,7 +73,8 @@ def test_every_metric_of_the_task_is_scored() -> None:
     """Two words of three, and an empty summary that was cut; the loss is of the reference, so no scorer gives it."""
     task = load_task("pipeline.tasks.summarize")
     examples = [Conversation("i", "q", "d", "test", "m", "q?", (), target) for target in ("the cat sat", "a b")]
-    rows = task.score(examples, [Prediction("the cat"), Prediction("", ended=False)], use_stemmer=False)
+    made = [Prediction("the cat"), Prediction("", ended=False)]
+    rows = task.score(examples, made, use_stemmer=False, rouge_tokens="latin")
     names = [metric.name for metric in task.metrics]
     assert [set(row) for row in rows] == [{*names, "reference_length"}] * 2
     assert LOSS.name not in names
@@ -64,10 +84,17 @@ def test_every_metric_of_the_task_is_scored() -> None:
     assert [row["at_limit"] for row in rows] == [0, 100]
 
 
+def test_a_summary_without_spaces_has_the_length_of_its_characters() -> None:
+    """天天开会天天开会 has five 4-grams of characters, one of them twice."""
+    made, example = [Prediction("天天开会天天开会")], Conversation("i", "q", "d", "test", "m", "q?", (), "天天开会。")
+    (row,) = load_task("pipeline.tasks.summarize").score([example], made, use_stemmer=False, rouge_tokens="unicode")
+    assert [row[name] for name in ("length", "reference_length", "repetition")] == pytest.approx([8, 4, 20.0])
+
+
 def test_titles_are_compared_word_by_word() -> None:
     """Three words of four, two of them in a row: R-1 has P 1, R 3/4; R-2 P 1/2, R 1/3; R-L P 2/3, R 1/2."""
     title = Titled("t", "test", "o", "g", "Body.", "meeting moved to friday", ("friday meeting moved",))
-    (row,) = Title().score([title], [Prediction("friday meeting moved")], use_stemmer=False)
+    (row,) = Title().score([title], [Prediction("friday meeting moved")], use_stemmer=False, rouge_tokens="latin")
     found = [round(row[name] / 100, 3) for name in ("rouge1", "rouge2", "rougeL", "coco")]
     assert found == [0.857, 0.4, 0.571, 0.557]
     assert (row["best"], row["length"], row["words"]) == (100.0, 300.0, 4)
