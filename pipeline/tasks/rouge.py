@@ -19,10 +19,12 @@ CHECKED, TOLERANCE = 16, 1e-9
 """The number of pairs of a call, at most, that `rouge_score` scores too, and the difference that is allowed."""
 
 
-def rouge_of(references: Sequence[str], predictions: Sequence[str], *, use_stemmer: bool) -> list[dict[str, float]]:
+def rouge_of(
+    references: Sequence[str], predictions: Sequence[str], *, use_stemmer: bool, recall: bool = False
+) -> list[dict[str, float]]:
     """One dict an example: rouge1, rouge2, rougeL, rougeLsum and their average, F1 x 100.
 
-    Raises QuorumError if `rouge_score` gives a pair another score.
+    `recall` adds rouge1_recall and so on. Raises QuorumError if `rouge_score` gives a pair another score.
     """
     scored = RougeScorer(list(ROUGE), use_stemmer=use_stemmer).score_batch(references, predictions)
     reference = ReferenceScorer(list(ROUGE), use_stemmer=use_stemmer)
@@ -36,4 +38,9 @@ def rouge_of(references: Sequence[str], predictions: Sequence[str], *, use_stemm
                     "versions of requirements.lock"
                 )
     rows = [{name: 100.0 * scores[name].fmeasure for name in ROUGE} for scores in scored]
+    if recall:
+        rows = [
+            row | {f"{name}_recall": 100.0 * scores[name].recall for name in ROUGE}
+            for row, scores in zip(rows, scored, strict=True)
+        ]
     return [row | {"average": sum(row[name] for name in AVERAGED) / len(AVERAGED)} for row in rows]
