@@ -10,12 +10,13 @@ from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pipeline.clients.skews import SERVER
 from pipeline.corpora.conversation import Conversation, Turn
 from pipeline.corpora.transcripts import read_transcript
 from pipeline.errors import QuorumError
 from pipeline.model.decoding_rule import DecodingRule
 from pipeline.model.precision import Precision, multiplies_bf16, resolve
-from pipeline.plan.learner import Reader
+from pipeline.plan.learner import Learner, Reader
 from pipeline.plan.orders import PredictOrder, RunRow, planned_runs, read_order
 from pipeline.runs.index import read_manifest
 from pipeline.runs.jobs import model_file
@@ -38,11 +39,8 @@ def summarize_file(file: Path, *, run: str, client: str, query: str, turns: str 
     """
     if not query.strip():
         raise QuorumError("--query: is empty; say what to summarize")
-    row = _row(run)
-    clients = [name for name, own in read_manifest(row.setting, row.seed).items() if own["train"]]
-    if client not in clients:
-        raise QuorumError(f"--client {client}: run {row.id} has no such client; it has {', '.join(clients)}")
-    adapter_path = model_file(row.id, client)
+    row = row_of(run)
+    adapter_path = model_of_client(row, client)
     meeting = read_transcript(file)
     places = list(range(*turn_range(turns, len(meeting))))
     reading, rule = _reading(row)
@@ -69,7 +67,17 @@ def summarize_file(file: Path, *, run: str, client: str, query: str, turns: str 
     return _written(reading, rule, rendered(chosen), adapter_path)
 
 
-def _row(run: str) -> RunRow:
+def model_of_client(row: RunRow, client: str) -> Path:
+    """The file of the model that a client has. Raises QuorumError if the run has no such client, or no model of it."""
+    clients = [name for name, own in read_manifest(row.setting, row.seed).items() if own["train"]]
+    if client not in clients:
+        raise QuorumError(f"--client {client}: run {row.id} has no such client; it has {', '.join(clients)}")
+    own = layout.adapter(row.id, SERVER, client)  # where it is tested on the server's examples
+    return own if own.is_file() else model_file(row.id, client)
+
+
+def row_of(run: str) -> RunRow:
+    """A planned run, at its first seed unless that is named. Raises QuorumError if it is not planned."""
     rows = [row for row in planned_runs() if not row.left_out]
     for row in rows:
         if run in (row.id, row.name, f"{row.name}-{row.seed}"):
@@ -82,9 +90,14 @@ def _reading(row: RunRow) -> tuple[Reading, DecodingRule]:
     rule = read_order(layout.order("predict", row.name), PredictOrder).rule
     if rule is None or row.learner is None:
         raise QuorumError(f"--run {row.name}: writes no summaries; choose another run")
+    return reading_of(row.learner), rule
+
+
+def reading_of(learner: Learner) -> Reading:
+    """Load a learner's frozen model, in fp32 where this machine has no bf16."""
     from pipeline.runs.encoding import Reading
 
-    reader, view = row.learner.reader, row.learner.view
+    reader, view, task = learner.reader, learner.view, load_task(learner.task)
     if reader.precision == "bf16" and not multiplies_bf16(reader.device):
         say("summarize: in fp32, as this machine does not multiply bf16 natively; the run was trained in bf16")
         reader = reader.model_copy(update={"precision": "fp32"})
@@ -92,7 +105,7 @@ def _reading(row: RunRow) -> tuple[Reading, DecodingRule]:
         say("summarize: the model is a tiny one with random weights: its summaries are noise")
     digest = read_json(layout.backbone(view.backbone) / layout.ABOUT_BACKBONE)["digest"]
     backbone = _backbone(layout.home(), digest, reader.model_dump_json())
-    return Reading(backbone, load_task(row.learner.task), view, (), digest, ""), rule
+    return Reading(backbone, task, view, task.classes(()), digest, "")
 
 
 @lru_cache(maxsize=1)
