@@ -15,7 +15,7 @@ export MLFLOW_DISABLE_TELEMETRY := true
 export DVC_NO_ANALYTICS := 1
 export HF_HUB_DISABLE_TELEMETRY := 1
 
-.PHONY: help nginx setup setup-flower smoke repro repro-all repro-full missing page tune fednlp faults ablations federation chaos chaos-crashes chaos-federation test coverage check-results golden ui lint docs bench clean
+.PHONY: help nginx setup setup-flower smoke repro repro-all repro-full missing page tune fednlp fedsum faults ablations federation chaos chaos-crashes chaos-federation test coverage check-results golden ui lint docs bench clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | sort | expand -t 18
@@ -95,6 +95,9 @@ page: setup  ## experiments/full/reports/report.html from the committed results,
 
 fednlp: setup  ## FedNLP: four tasks, skewed federations, and how much of an encoder is frozen (an hour and more)
 	$(call EXPERIMENT,experiments/fednlp)
+
+fedsum: setup  ## FedSum: extractive summarization as published and as released (hours)
+	$(call EXPERIMENT,experiments/fedsum)
 
 faults: setup  ## what dropout, stragglers and poisoned clients cost (a quarter of an hour)
 	$(call EXPERIMENT,experiments/faults)

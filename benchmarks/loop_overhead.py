@@ -70,7 +70,7 @@ def ours(clients: int, adapter: Adapter | None = None) -> float:
     initial = adapter or {"weight": torch.zeros(1)}
     with TemporaryDirectory() as folder:
         private = Private.begin(Blobs(Path(folder)), {name: ClientState(initial) for name in trained})
-        engine = InProcess(algorithm, trained, {}, private, seed=1)
+        engine = InProcess(algorithm, trained, {}, private, seed=1)  # type: ignore[arg-type]  # without states
         progress = initial_progress(algorithm, initial, engine)
         began = time.perf_counter()
         run_rounds(algorithm, engine, progress, Participation(), [Stopping(ROUNDS, ROUNDS)], seed=1)

@@ -198,7 +198,7 @@ def serve_site(megabytes: float, rounds: int) -> None:
     with site_commands.running_site():
         if isinstance(site, NodeSite):
             node = Node(
-                *(site.organisation, JOB, FEDAVG, Idle(), initial, Path("work")),
+                *(site.organisation, JOB, FEDAVG, Idle(), initial, Path("work")),  # type: ignore[arg-type]
                 seed=1,
                 facts=FACTS,
                 finish=lambda *_: {},

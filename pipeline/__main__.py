@@ -180,6 +180,16 @@ def summarize(
     print(_call("runs.summarize:summarize_file", file, run=run, client=client, **how))
 
 
+@app.command()
+def extract(
+    file: Annotated[Path, typer.Argument(help="a text file")],
+    run: Annotated[str, typer.Option(help="a run of params.yaml, with or without its seed")],
+    client: Annotated[str, typer.Option(help="whose model")],
+) -> None:
+    """Pick a text's sentences with a client's trained model, and mark them in FILE.extract.html."""
+    print(_call("report.extracts:extract_file", file, run=run, client=client))
+
+
 def cli() -> None:
     """Run a command; an error outside the code is printed as one line, with exit status 1."""
     silence()

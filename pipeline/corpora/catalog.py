@@ -91,4 +91,23 @@ SOURCES: dict[str, Listed | ByHand | Archived] = {
         "518f4a40342af4a7fc03a8b77ec3547d0e1814835dd4f4457f98fed550db6859",
         (Tarball("ryanzhumich/AESLC", "7afc087a1cc234d07121f0d4a2d87102ddceabc2", ("enron_subject_line/",)),),
     ),
+    "bbc": Archived(
+        "nlp/bbc_news_summary.tar.xz",
+        "6041dfc19a14184ff15603b43b2199635f2be64dc001e1a34eb047419eb9b549",
+        (Tarball("Miguel-G-Soares/PRI_proj1", "04750a1fb35aa0e2111e85416e8f54c088cf366a", ("BBC News Summary/",)),),
+    ),
+    "scitldr": Archived(
+        "nlp/scitldr.tar.xz",
+        "c6d825f0818e3f6d91a305b7e055ff32f8689fb475980ea926e9bc57f23626a6",
+        (Tarball("allenai/scitldr", "5ccad9c00a60ad75c9e04abf7f27d0f53f983b20", ("SciTLDR-Data/SciTLDR-A/",)),),
+    ),
+    "sumpubmed": Archived(
+        "nlp/sumpubmed_2400.tar.xz",
+        "1827957f5b20de38090588eb5a2f74c85f313cc9f26dedbf0f1950e05eb92d42",
+        (
+            Tarball(
+                "vgupta123/sumpubmed", "c190db237ba5b8c01efd247e45d13cf0c8162842", ("line_text/", "shorter_abstract/")
+            ),
+        ),
+    ),
 }

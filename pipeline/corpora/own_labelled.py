@@ -19,6 +19,7 @@ from pathlib import Path
 
 from pydantic import TypeAdapter
 
+from pipeline.corpora.documents import Document, own_documents
 from pipeline.corpora.example import SPLITS, Example, Kind
 from pipeline.corpora.hash_order import tenths
 from pipeline.corpora.labelled import Labelled, Question, Tagged, Titled
@@ -31,7 +32,7 @@ from pipeline.workspace.record import Json
 def read(
     path: Path, kind: type[Kind], classes: Callable[[Sequence[Kind]], Sequence[str]] = lambda texts: ()
 ) -> list[Kind]:
-    """The texts of a file, in its order.
+    """The texts of a file, in its order, or the documents of a folder.
 
     Args:
         kind: the record of one text.
@@ -40,6 +41,8 @@ def read(
     Raises QuorumError if the file is missing or neither CSV nor JSONL, lacks a column, or a row is wrong; names its
     line.
     """
+    if kind is Document:
+        return own_documents(path)  # type: ignore[return-value]
     columns, adapter = COLUMNS[kind], TypeAdapter(kind)
     needed = [column for column in columns if column != "answers"]
     rows = list(rows_of(path, needed) if path.suffix == ".csv" else _objects(path))

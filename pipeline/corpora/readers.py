@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import get_args
 
+from pipeline.corpora import published_documents as documents
 from pipeline.corpora import published_labelled as published
 from pipeline.corpora.catalog import SOURCES, ByHand, Options
 from pipeline.corpora.conversation import Notes
@@ -26,6 +27,13 @@ TEXTS: dict[str, Callable[[Path, Options], Sequence[Example]]] = {
     "wnut": lambda folder, _: published.wnut(folder),
     "squad": lambda folder, _: published.squad(folder),
 }
+DOCUMENTS: dict[str, Callable[[Path], tuple[Sequence[Example], int]]] = {
+    "aeslc": published.aeslc,
+    "bbc": documents.bbc,
+    "scitldr": documents.scitldr,
+    "sumpubmed": documents.sumpubmed,
+}
+"""Source -> a reader that also counts what it left out."""
 DAMAGED = (OSError, EOFError, LookupError, ValueError, TypeError, zlib.error, zipfile.BadZipFile, csv.Error)
 """What readers raise on files that are not as published."""
 
@@ -66,9 +74,9 @@ def _read(source: str, folder: Path, options: Options) -> Read:
         queried = (one.queried(source, client, options.query or "") for one in read(folder))
         meetings = notes.untested(notes.usable(queried))
         statistics, about["query"] = table(meetings), options.query
-    elif source == "aeslc":
-        emails, about["left_out"] = published.aeslc(folder)
-        return Read(emails, counts(emails), about)
+    elif source in DOCUMENTS:
+        texts, about["left_out"] = DOCUMENTS[source](folder)
+        return Read(texts, counts(texts), about)
     else:
         texts = TEXTS[source](folder, options)
         return Read(texts, counts(texts))

@@ -6,6 +6,7 @@ import math
 from collections import deque
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
+from statistics import fmean
 from typing import Protocol
 
 from pipeline.errors import QuorumError
@@ -100,6 +101,10 @@ class InProcess:
             local = at_server = None
             if (trainer := self.scored[name]) in self._trained:
                 local = self._save_if_best("local", name, self.private.states[trainer].adapter, began, version)
+            elif self._algorithm.evaluates == "local":  # no client's examples: those of all, for each of its models
+                trained = (client for client, (last, _) in self.before.items() if last == version)
+                losses = (self._loss(name, self.private.states[one].adapter, version) for one in trained)
+                local = fmean([*losses] or [math.nan])
             if server is not None:
                 at_server = self._save_if_best("server", name, server, began, version)
             before = self._evaluated[name].validation_loss(began) if name in unknown else None
@@ -108,6 +113,14 @@ class InProcess:
 
     def _save_if_best(self, owner: Owner, name: str, adapter: Adapter, began: Adapter, version: int) -> float:
         """The validation loss of a model in nats per token; the client saves the model if it is its best so far."""
+        loss = self._loss(name, adapter, version)
+        best = self.private.best_of(owner)
+        if name not in best or loss < best.records[name]["loss"]:
+            before = self.private.blobs.get(self.began_with(self.scored[name], version))
+            best[name] = Best(version, loss, adapter, began, before)
+        return loss
+
+    def _loss(self, name: str, adapter: Adapter, version: int) -> float:
         loss = self._evaluated[name].validation_loss(adapter)
         if not math.isfinite(loss):
             raise QuorumError(
@@ -115,10 +128,6 @@ class InProcess:
                 "which starts over",
                 code="not_finite",
             )
-        best = self.private.best_of(owner)
-        if name not in best or loss < best.records[name]["loss"]:
-            before = self.private.blobs.get(self.began_with(self.scored[name], version))
-            best[name] = Best(version, loss, adapter, began, before)
         return loss
 
     def began_with(self, name: str, version: int) -> str:

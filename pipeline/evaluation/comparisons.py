@@ -114,7 +114,7 @@ class Effect:
         interval: the effect with its 95% interval; None where a run is missing.
         p, p_holm: two-sided, and after Holm's correction over the family; None without a family or an interval.
         by_seed: seed -> its own effect, of the seeds at which all runs have results.
-        pooled: the effect over the groups of all seeds, where the seeds disagree.
+        pooled: the effect over the groups of all seeds, where the seeds disagree, or are what is resampled.
         p_seeds: of Cochran's Q; None where seeds share groups, or there is one seed.
         at_equal_length: the effect at equal length, of a metric of texts.
         groups: how many groups it rests on.
@@ -215,9 +215,9 @@ def _effect(
 ) -> Effect:
     by_seed = {seed: own for seed in seeds if (own := contrast(one.terms, metric, seed))}
     over_seeds = _over_seeds(one, metric, {seed: mean_ratio(clients) for seed, clients in by_seed.items()})
-    if one.over == "seeds":
-        return over_seeds
     clients = contrast(one.terms, metric, None)
+    if one.over == "seeds":
+        return replace(over_seeds, pooled=interval_of(clients, samples) if clients else None)
     if clients is None:
         return Effect(one, metric)
     groups = len({name for own in clients.values() for name in own.names})

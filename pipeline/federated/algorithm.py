@@ -12,7 +12,7 @@ An algorithm reads no files, logs nothing, and does not know the number of clien
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, Protocol
 
@@ -20,7 +20,7 @@ import torch
 from pydantic import BaseModel, ConfigDict
 from torch import Tensor
 
-from pipeline.federated.figures import Declared, Figures
+from pipeline.federated.figures import Bounds, Declared, Figures
 from pipeline.federated.objectives.cross_entropy import CROSS_ENTROPY
 from pipeline.federated.objectives.objective import Objective
 from pipeline.federated.randomness import Randomness
@@ -48,6 +48,13 @@ class Sent:
 
     adapter: Adapter
     memory: Memory = field(default_factory=dict)
+
+
+class Form(NamedTuple):
+    """What a tensor of an update's memory must be: its shape, and the bounds of all its numbers."""
+
+    shape: Sequence[int]
+    bounds: Bounds = Bounds()
 
 
 @dataclass(frozen=True)
@@ -88,6 +95,20 @@ class Trace:
     masks: Mapping[str, Tensor] = field(default_factory=dict)
     bytes_down: int = 0
     bytes_up: int = 0
+
+
+def combined(traces: Collection[Trace]) -> Trace:
+    """Traces of at least one step as one: means over optimizer steps, and sums of steps, seconds and bytes."""
+    steps = sum(trace.steps for trace in traces)
+    names = next(iter(traces)).figures
+    return Trace(
+        sum(trace.steps * trace.loss for trace in traces) / steps,
+        steps,
+        sum(trace.seconds for trace in traces),
+        {name: sum(trace.steps * trace.figures[name] for trace in traces) / steps for name in names},
+        bytes_down=sum(trace.bytes_down for trace in traces),
+        bytes_up=sum(trace.bytes_up for trace in traces),
+    )
 
 
 class Fit(NamedTuple):
@@ -133,6 +154,10 @@ class ClientData(Protocol):
     def examples(self) -> int:
         """The number of training examples, which is the client's weight in averages."""
 
+    @property
+    def learning_rate(self) -> float:
+        """Of the optimizer's steps."""
+
     def fit(
         self,
         start: Adapter,
@@ -141,6 +166,7 @@ class ClientData(Protocol):
         *,
         pull: Pull | None = None,
         moments: Adapter | None = None,
+        epochs: Sequence[int] | None = None,
     ) -> Fit:
         """Train a copy of `start` for the local epochs.
 
@@ -151,10 +177,23 @@ class ClientData(Protocol):
             pull: a further term of the gradient, as a function of the current adapter.
             moments: AdamW's moments of an earlier round, empty in the first. None starts a new optimizer and returns
                 no moments.
+            epochs: the numbers of the local epochs to train, from 0, which name their orders of examples; None: all.
         """
 
     def gradient(self, adapter: Adapter) -> Adapter:
         """The gradient of the mean cross-entropy of all training items."""
+
+    # For algorithms with `states`:
+
+    @property
+    def epochs(self) -> int:
+        """The local epochs of a round."""
+
+    def states(self, adapter: Adapter) -> tuple[Tensor, Tensor, Tensor]:
+        """All training items: states before the head (items, width), logits (items, classes), targets (items,)."""
+
+    def step(self, adapter: Adapter, gradient: Tensor) -> Adapter:
+        """The adapter after one step of the optimizer along a gradient in the states of all items (items, width)."""
 
 
 ClientResult = tuple[ClientState, Update, Trace]
@@ -172,8 +211,10 @@ class Algorithm:
     Attributes:
         evaluates: the model that the method's row of a table is about.
         init: (initial adapter, examples of all clients) -> the server's first state.
-        shares: the server's state -> what it sends to its clients.
+        shares: the server's state -> what it sends to its clients; a list has one for each client of the round.
         sends: what a client sends.
+        holds: what was sent -> the tensors of an update's memory; by default those that were sent.
+        rounds_a_draw: for how many rounds the same clients take part.
         pooled: whether one model is trained on the data of all clients.
         passes: how often a client trains in a round.
         stateful: whether a client needs its state of earlier rounds. If not, the state is dropped after a round,
@@ -181,6 +222,7 @@ class Algorithm:
         buffer: the number of updates that complete a round, also of models of earlier rounds; None: a round waits
             for all clients that it selected.
         needs: the fewest updates of a round that it can aggregate.
+        states: whether it reads items' states before the head, which not every task has.
         marks_words: whether the objective reads the words of the references, which not every task has.
         objective: what clients minimize. It declares the figures that their losses have.
         figures: the figures that the algorithm itself adds to a client's trace.
@@ -192,13 +234,16 @@ class Algorithm:
     server_update: ServerUpdate
     evaluates: Owner
     init: Callable[[Adapter, int], ServerState] = lambda initial, _examples: ServerState(initial)
-    shares: Callable[[ServerState], Sent] = lambda server: Sent(server.adapter)
+    shares: Callable[[ServerState], Sent | Sequence[Sent]] = lambda server: Sent(server.adapter)
     sends: ClientSends = "adapter"
+    holds: Callable[[Sent], Mapping[str, Form]] | None = None
+    rounds_a_draw: int = 1
     pooled: bool = False
     passes: int = 1
     stateful: bool = True
     buffer: int | None = None
     needs: int = 1
+    states: bool = False
     marks_words: bool = False
     objective: Objective = CROSS_ENTROPY
     figures: Declared = field(default_factory=dict)

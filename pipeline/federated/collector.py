@@ -25,9 +25,10 @@ class UpdateCollector:
     """Collects one round's updates.
 
     Attributes:
-        sent: what the server sends to this round's clients.
+        sent: what the server sends to this round's clients; a list has one for each, in their order.
         pending: client -> its outstanding assignment, of this round and, with a buffer, of earlier ones.
         clock: seconds since the training began.
+        own: client -> what it is sent, where that is not the same for all.
         traces: client -> its trace, of the updates that counted.
         events: what went wrong, and how the buffer was filled.
     """
@@ -37,9 +38,10 @@ class UpdateCollector:
     rules: Tolerance
     job: str
     round: int
-    sent: Sent
+    sent: Sent | Sequence[Sent]
     pending: dict[str, Assignment]
     clock: float
+    own: dict[str, Sent] = field(default_factory=dict)
     traces: dict[str, Trace] = field(default_factory=dict)
     events: list[Event] = field(default_factory=list)
 
@@ -50,6 +52,8 @@ class UpdateCollector:
             TooFewUpdatesError: there are fewer good updates than the rules require.
         """
         early: dict[str, Update] = {}
+        if not isinstance(self.sent, Sent):
+            self.own = dict(zip(names, self.sent, strict=True))
         turns = deque(names)
         needed = self.rules.minimum or len(names)
         for attempt in range(self.rules.repeats + 1):
@@ -98,7 +102,8 @@ class UpdateCollector:
         for name in names:
             if again:
                 self._log(name, "repeated", "is assigned again")
-            self.pending[name] = Assignment(name, self.sent, self.round, self.clock)
+            sent = self.sent if isinstance(self.sent, Sent) else self.own[name]
+            self.pending[name] = Assignment(name, sent, self.round, self.clock)
             self.engine.submit(self.pending[name])
 
     def _good(self) -> Iterator[Arrival]:

@@ -50,6 +50,7 @@ def backward_through_head(
     objective: Objective,
     teacher: Tensor | None = None,
     extras: Extras | None = None,
+    divisor: int | None = None,
 ) -> ItemLosses:
     """The loss of every position; adds the gradient of their mean to the leaves of the graph of `hidden`.
 
@@ -59,6 +60,7 @@ def backward_through_head(
         targets: (tokens,), without padding.
         teacher: the teacher's hidden states (tokens, width), if the objective has a teacher.
         extras: further inputs of the objective, each (tokens,); see `Objective.extras`.
+        divisor: what the sum of losses is divided by, in place of the number of positions.
 
     Returns:
         Losses, figures and masks per position; `gradient` is the mean's, in the hidden states, (tokens, width).
@@ -66,7 +68,8 @@ def backward_through_head(
     leaf = hidden.detach()
     gradient = torch.empty_like(leaf)
     parts: list[ItemLosses] = []
-    count, size = len(targets), CHUNKS[hidden.device.type]
+    count = len(targets)
+    size = count if objective.states else CHUNKS[hidden.device.type]
     for start in range(0, count, size):
         chunk = slice(start, start + size)
         with torch.no_grad():
@@ -78,7 +81,7 @@ def backward_through_head(
         part = objective(logits.detach(), targets[chunk], teacher_logits, own)
         (gradient[chunk],) = torch.autograd.grad(logits, states, part.gradient)
         parts.append(part)
-    torch.autograd.backward(hidden, gradient.div_(count))
+    torch.autograd.backward(hidden, gradient.div_(divisor or count))
     return ItemLosses(
         torch.cat([part.loss for part in parts]),
         gradient,

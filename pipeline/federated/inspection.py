@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 
+import torch
 from torch import Tensor
 
 from pipeline.federated.aggregate import change, norm
-from pipeline.federated.algorithm import Algorithm
+from pipeline.federated.algorithm import Algorithm, Sent
 from pipeline.federated.engine import Arrival, Assignment
 from pipeline.federated.figures import undeclared
 from pipeline.model.adapter import Adapter
@@ -32,11 +33,24 @@ def refusal(
     return (
         undeclared(arrival.trace.figures, algorithm.declared)
         or _other_form(update.adapter, sent.adapter)
-        or _other_form(update.memory, {name: like for name, like in sent.memory.items() if name in update.memory})
+        or _other_memory(update.memory, sent, algorithm)
         or _not_finite({**update.adapter, **update.memory})
         or _too_long(change(update.adapter, sent.adapter if algorithm.sends == "adapter" else {}), largest_change)
         or _too_long(update.memory, largest_change)
     )
+
+
+def _other_memory(memory: Adapter, sent: Sent, algorithm: Algorithm) -> str | None:
+    """How an update's memory differs from what the algorithm declares, by default from what was sent."""
+    if algorithm.holds is None:
+        return _other_form(memory, {name: like for name, like in sent.memory.items() if name in memory})
+    forms = algorithm.holds(sent)
+    if why := _other_form(memory, {name: torch.empty(*form.shape) for name, form in forms.items()}):
+        return why
+    for name, (_, bounds) in forms.items():
+        if not all(bounds.contain(float(extreme)) for extreme in memory[name].aminmax()):
+            return f"has a number in {name} that is not between {bounds.least:g} and {bounds.largest:g}"
+    return None
 
 
 def _other_form(adapter: Adapter, like: Adapter) -> str | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
 
@@ -50,6 +50,14 @@ class LocalClientData:
     def examples(self) -> int:
         return round(self._weight * len(self.train))
 
+    @property
+    def epochs(self) -> int:
+        return self._training.local_epochs
+
+    @property
+    def learning_rate(self) -> float:
+        return self._training.learning_rate
+
     def fit(
         self,
         start: Adapter,
@@ -58,26 +66,29 @@ class LocalClientData:
         *,
         pull: Pull | None = None,
         moments: Adapter | None = None,
+        epochs: Sequence[int] | None = None,
     ) -> Fit:
         """Train a copy of `start`; see `ClientData.fit`.
 
         Raises QuorumError if the loss or its gradient is not finite.
         """
-        began, epochs, size = time.monotonic(), self._training.local_epochs, self._training.batch_size
+        began, size = time.monotonic(), self._training.batch_size
+        epochs = range(self.epochs) if epochs is None else epochs
         student = _trainable(start, self._device)
         objective = objective.begin(self)
         torch.manual_seed(rng.number("dropout"))
         optimizer = optimizer_of(student, self._training)
         restore_moments(optimizer, student, moments or {})
         # A window's states are as wide as the longest window of its batch, so another epoch cannot reuse them.
-        reuse = epochs > 1 and not getattr(self._backbone, "ragged", False)
+        reuse = len(epochs) > 1 and not getattr(self._backbone, "ragged", False)
         adapter = None if objective.teacher is None else on_device(objective.teacher, self._device)
         teacher = _Teacher(adapter, self._backbone, self.train, cached=reuse)
-        schedule = schedule_of(optimizer, self._training, len(batch_sizes(len(self.train), size)) * epochs)
-        record = _Record([0, *accumulate(entry.tokens for entry in self.train)], epochs)
-        for epoch in range(epochs):
+        schedule = schedule_of(optimizer, self._training, self.batches * len(epochs))
+        record = _Record([0, *accumulate(entry.tokens for entry in self.train)], len(epochs))
+        for row, epoch in enumerate(epochs):
             for chosen in batches(batch_order(rng, epoch, len(self.train)), size):
-                extras = on_device(objective.extras(self, rng, record.steps, chosen), self._device)
+                step = record.steps + (epoch - row) * self.batches
+                extras = on_device(objective.extras(self, rng, step, chosen), self._device)
                 losses = self._backward(student, chosen, objective, teacher, extras)
                 total = float(losses.loss.sum())
                 _check_finite("loss", total, rng, record.steps)
@@ -87,7 +98,7 @@ class LocalClientData:
                 _check_finite("norm of the gradient", float(norm), rng, record.steps)
                 optimizer.step()
                 schedule.step()
-                record.add(epoch, chosen, total, losses)
+                record.add(row, chosen, total, losses)
                 self._advance(len(chosen))
         trace = record.trace(objective.constants, time.monotonic() - began)
         moments = {} if moments is None else moments_of(optimizer, student)
@@ -95,15 +106,37 @@ class LocalClientData:
 
     def gradient(self, adapter: Adapter) -> Adapter:
         """The gradient of the mean cross-entropy of all training tokens, with the memory of one batch."""
-        leaves, size = _trainable(adapter, self._device), self._training.batch_size
+        leaves = _trainable(adapter, self._device)
         total = {name: torch.zeros_like(tensor) for name, tensor in leaves.items()}
-        tokens = sum(entry.tokens for entry in self.train)
-        for at in range(0, len(self.train), size):
-            losses = self._backward(leaves, range(len(self.train))[at : at + size], CROSS_ENTROPY)
+        for chosen in self._in_batches():
+            self._backward(leaves, chosen, CROSS_ENTROPY)
+            share = self._divisor(chosen) / self._divisor(range(len(self.train)))
             for name, tensor in leaves.items():
                 if tensor.grad is not None:
-                    total[name] += len(losses.loss) / tokens * tensor.grad
+                    total[name] += share * tensor.grad
         return {name: tensor.cpu() for name, tensor in total.items()}
+
+    @torch.no_grad()
+    def states(self, adapter: Adapter) -> tuple[Tensor, Tensor, Tensor]:
+        own, found, targets = on_device(adapter, self._device), [], []
+        for chosen in self._in_batches():
+            prefixes = self._load([self.train[i].key for i in chosen])
+            found.append(self._with_states(prefixes, own).cpu())
+            targets.append(targets_of(prefixes).cpu())
+        both, classes = torch.cat(found), 2
+        return both[:, :-classes], both[:, -classes:], torch.cat(targets)
+
+    def step(self, adapter: Adapter, gradient: Tensor) -> Adapter:
+        student = _trainable(adapter, self._device)
+        optimizer = optimizer_of(student, self._training)
+        at = 0
+        for chosen in self._in_batches():
+            states = self._with_states(self._load([self.train[i].key for i in chosen]), student)
+            part = gradient[at : at + len(states)].to(self._device)
+            torch.autograd.backward(states[:, : part.shape[1]], part)
+            at += len(states)
+        optimizer.step()
+        return {name: tensor.detach().cpu() for name, tensor in student.items()}
 
     def _backward(
         self,
@@ -115,11 +148,28 @@ class LocalClientData:
     ) -> ItemLosses:
         """The losses of a batch; sets the gradient of their mean in the student's tensors."""
         prefixes = self._load([self.train[i].key for i in chosen])
-        hidden = self._backbone.target_hidden(prefixes, student)
+        read = self._with_states if objective.states else self._backbone.target_hidden
+        hidden = read(prefixes, student)
         at_teacher = None if teacher is None else teacher.hidden(chosen, prefixes)
         for tensor in student.values():
             tensor.grad = None
-        return backward_through_head(self._backbone.head, hidden, targets_of(prefixes), objective, at_teacher, extras)
+        divisor = self._divisor(chosen)
+        return backward_through_head(
+            self._backbone.head, hidden, targets_of(prefixes), objective, at_teacher, extras, divisor
+        )
+
+    def _with_states(self, prefixes: Sequence[Prefix], adapter: Adapter) -> Tensor:
+        """The states before the head's last layer, then the logits: (items, width + classes)."""
+        found: Tensor = self._backbone.states_and_logits(prefixes, adapter)  # type: ignore[attr-defined]  # see the plan
+        return found
+
+    def _divisor(self, chosen: Sequence[int]) -> int:
+        """What these examples' sum of losses is divided by: the number of their items, or their own."""
+        return len(chosen) if self._training.loss_over == "examples" else self.items(chosen)
+
+    def _in_batches(self) -> Iterator[range]:
+        size = self._training.batch_size
+        return (range(len(self.train))[at : at + size] for at in range(0, len(self.train), size))
 
     def validation_loss(self, adapter: Adapter) -> float:
         """Mean cross-entropy a target token of the validation examples, in nats."""
@@ -137,6 +187,15 @@ class LocalClientData:
 
     def items(self, examples: Sequence[int]) -> int:
         return sum(self.train[i].tokens for i in examples)
+
+    @property
+    def batches(self) -> int:
+        return len(batch_sizes(len(self.train), self._training.batch_size))
+
+    def progress(self, number: int, step: int) -> float:
+        epoch, batch = divmod(step, self.batches)
+        rounds, epochs = self._training.rounds, self._training.local_epochs
+        return number / rounds * (epoch + 1) / epochs * (batch + 1) / self.batches
 
     @property
     def _device(self) -> torch.device:

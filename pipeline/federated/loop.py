@@ -9,12 +9,13 @@ from dataclasses import dataclass, field, replace
 
 from pipeline.errors import QuorumError
 from pipeline.federated.aggregate import aggregate
-from pipeline.federated.algorithm import Algorithm, Context, Owner, ServerState, Trace
+from pipeline.federated.algorithm import Algorithm, Context, Owner, ServerState, Trace, combined
 from pipeline.federated.callbacks import Callback
 from pipeline.federated.collector import TooFewUpdatesError, UpdateCollector
 from pipeline.federated.engine import Engine, Event
 from pipeline.federated.figures import Figures
 from pipeline.federated.history import CLOCK, Round
+from pipeline.federated.knobs import Draw
 from pipeline.federated.state import Progress
 from pipeline.federated.tolerance import STRICT, Tolerance
 from pipeline.model.adapter import Adapter
@@ -27,10 +28,12 @@ class Participation:
     Attributes:
         clients_per_round: the number of clients that are selected for each round; None: all.
         joins: client -> the round in which it joins, with the server's adapter as its own; the first if not given.
+        draw: how they are selected.
     """
 
     clients_per_round: int | None = None
     joins: Mapping[str, int] = field(default_factory=dict)
+    draw: Draw = "uniform"
 
     def present(self, names: Iterable[str], number: int) -> list[str]:
         """The clients that have joined by round `number`."""
@@ -41,11 +44,23 @@ class Participation:
         return [name for name in names if self.joins.get(name, 1) == number > 1]
 
 
-def select_clients(names: Sequence[str], count: int | None, seed: int, number: int) -> list[str]:
-    """Select `count` clients for a round, uniformly; the choice depends on (seed, round) alone, not on the method."""
+def select_clients(
+    names: Sequence[str], count: int | None, seed: int, number: int, examples: Mapping[str, int] | None = None
+) -> list[str]:
+    """Select `count` clients for a round; the choice depends on (seed, round) alone, not on the method.
+
+    Args:
+        examples: client -> the weight by which clients are drawn without replacement, by the least −ln u / n
+            (Efraimidis and Spirakis, 2006); None: all alike.
+    """
     if count is None or count >= len(names):
         return list(names)
-    order = sorted(names, key=lambda name: hashlib.sha256(f"{seed}/{number}/{name}".encode()).digest())
+    digests = {name: hashlib.sha256(f"{seed}/{number}/{name}".encode()).digest() for name in names}
+    if examples is None:
+        order = sorted(names, key=lambda name: digests[name])
+    else:
+        uniform = {name: (int.from_bytes(digest[:6], "big") + 0.5) / 2**48 for name, digest in digests.items()}
+        order = sorted(names, key=lambda name: -math.log(uniform[name]) / examples[name])
     chosen = set(order[:count])
     return [name for name in names if name in chosen]
 
@@ -109,10 +124,12 @@ def _one_round(answers: UpdateCollector, progress: Progress, participation: Part
     losses = engine.score(
         present, server.adapter if algorithm.communicates else None, progress.server.adapter, number, unknown
     )
-    rows = []
+    rows, traces = [], answers.traces
     for name, own in ((name, losses[name]) for name in present if name in losses):
         trainer = engine.scored[name]
-        trace = answers.traces.get(trainer) if trainer in engine.trainers else _combined(answers.traces.values())
+        trace = traces.get(trainer)
+        if trainer not in engine.trainers and any(one.steps for one in traces.values()):
+            trace = combined(traces.values())
         sent = own.began if name in unknown else known.get(name)
         row = Round(seed, number, name, figures={CLOCK: answers.clock} if answers.clock else {})
         row = replace(
@@ -145,7 +162,9 @@ def _renewed(
 
     def select(busy: Collection[str]) -> list[str]:
         free = (participation.clients_per_round or len(present)) - len(answers.pending)
-        return select_clients([name for name in present if name not in busy], free, seed, number)
+        weights = answers.engine.trainers if participation.draw == "by_examples" else None
+        names = [name for name in present if name not in busy]
+        return select_clients(names, free, seed, -(-number // algorithm.rounds_a_draw), weights)
 
     buffer = algorithm.buffer
     updates = answers.in_order(select(())) if buffer is None else answers.as_they_arrive(buffer, select)
@@ -159,22 +178,6 @@ def _renewed(
             ) from None
         answers.events.append(Event(number, "", "skipped", str(short), answers.clock))
         return server, {}
-
-
-def _combined(traces: Collection[Trace]) -> Trace | None:
-    """All clients' traces of a round as one: means over optimizer steps, and sums of steps, seconds and bytes."""
-    steps = sum(trace.steps for trace in traces)
-    if not steps:
-        return None
-    names = next(iter(traces)).figures
-    return Trace(
-        sum(trace.steps * trace.loss for trace in traces) / steps,
-        steps,
-        sum(trace.seconds for trace in traces),
-        {name: sum(trace.steps * trace.figures[name] for trace in traces) / steps for name in names},
-        bytes_down=sum(trace.bytes_down for trace in traces),
-        bytes_up=sum(trace.bytes_up for trace in traces),
-    )
 
 
 def _with_training(row: Round, trace: Trace) -> Round:

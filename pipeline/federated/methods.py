@@ -8,7 +8,18 @@ OURS = "AdaFedSelectKD"
 ZEROSHOT = "ZeroShot"
 """The untrained backbone: a row of every table, and no algorithm."""
 
-TURNS: dict[str, Literal["lead", "random"]] = {"LeadTurns": "lead", "RandomTurns": "random"}
-"""Method -> which turns of the source are its summary: rows that need no model."""
+Rule = Literal["lead", "random", "longest", "frequent", "regression", "oracle"]
+TURNS: dict[str, Rule] = {"LeadTurns": "lead", "RandomTurns": "random"}
+"""Method -> which turns of a meeting are its summary: rows that need no model."""
+UNITS: dict[str, Rule] = {
+    "LeadUnits": "lead",
+    "RandomUnits": "random",
+    "LongestUnits": "longest",
+    "FrequentUnits": "frequent",
+    "RegressionUnits": "regression",
+    "OracleUnits": "oracle",
+}
+"""Method -> by which rule units of a document are chosen; a backbone says only how many units are read."""
+RULES = TURNS | UNITS
 
-UNTRAINED = (ZEROSHOT, *TURNS)
+UNTRAINED = (ZEROSHOT, *RULES)

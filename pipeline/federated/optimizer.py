@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass
 
 import torch
 from torch.optim.lr_scheduler import LambdaLR, LRScheduler
 
-from pipeline.federated.knobs import ClientOptimizer, Schedule
+from pipeline.federated.knobs import ClientOptimizer, LossOver, Schedule
 from pipeline.model.adapter import Adapter
 
 BETAS = (0.9, 0.999)
+NORM = re.compile(r"\.norm\d*\.")
 EPSILON = 1e-8
 MOMENTS = ("exp_avg", "exp_avg_sq", "step")
 WARM_UP = 0.06
@@ -29,6 +31,8 @@ class LocalTraining:
         clip_norm: the largest norm of the gradient over all tensors.
         optimizer: `adamw`, or `sgd` without momentum and weight decay.
         schedule: `constant`, or `linear`: the rate grows for 6% of the round's steps, then falls to 0.
+        loss_over: whether the sum of a batch's losses is divided by its items or by its examples.
+        rounds: of the whole training.
     """
 
     learning_rate: float
@@ -38,6 +42,8 @@ class LocalTraining:
     clip_norm: float
     optimizer: ClientOptimizer = "adamw"
     schedule: Schedule = "constant"
+    loss_over: LossOver = "items"
+    rounds: int = 1
 
 
 def optimizer_of(student: Adapter, training: LocalTraining) -> torch.optim.Optimizer:
@@ -58,7 +64,7 @@ def decays(name: str) -> bool:
     >>> [decays(name) for name in ("layers.5.up", "layers.5.norm.weight", "layers.5.output.LayerNorm.weight")]
     [True, False, False]
     """
-    return not (name.endswith(".bias") or ".norm." in name or "layernorm" in name.lower().replace("_", ""))
+    return not (name.endswith("bias") or NORM.search(name) or "layernorm" in name.lower().replace("_", ""))
 
 
 def schedule_of(optimizer: torch.optim.Optimizer, training: LocalTraining, steps: int) -> LRScheduler:

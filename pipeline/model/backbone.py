@@ -60,7 +60,8 @@ class Rendered:
     `source` is all that the model reads, template and query included; `target` is y_1 … y_T, the end token last
     unless truncation removed it. `transcript_tokens` counts the transcript before truncation, `transcript_read` after.
     For an encoder `target` has classes. `places`: the tokens of `source` that are classified, where not the text as a
-    whole is; `words`: the number of the word that each of these begins.
+    whole is; `words`: the number of the word that each of these begins. `apart`: whether a place begins another text,
+    which is encoded alone.
     """
 
     source: tuple[int, ...]
@@ -69,6 +70,7 @@ class Rendered:
     transcript_read: int
     places: tuple[int, ...] = ()
     words: tuple[int, ...] = ()
+    apart: bool = False
 
 
 @dataclass(frozen=True)

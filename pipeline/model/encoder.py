@@ -103,14 +103,17 @@ class Encoder:
     def encode(self, rendered: Sequence[Rendered]) -> Iterator[Prefix]:
         """What is stored of each text, in their order: `hidden` (T, n) in fp32, or `ids` (T,); `targets`; `places`.
 
-        Texts are encoded one by one: in a batch the last bits of a text would depend on the other texts.
+        Texts are encoded one by one: in a batch the last bits of a text would depend on the other texts. Those that one
+        window has `apart` are a batch.
         """
         for one in rendered:
             stored = {"ids": torch.tensor(one.source)}
             if not self.stores_tokens:
+                texts = torch.tensor_split(stored["ids"], list(one.places[1:]) if one.apart else [])
+                parts = [{"ids": ids} for ids in texts]
                 with torch.no_grad():
-                    hidden, _ = self._run(*self._embedded([stored], {}), {}, range(self.frozen.layers))
-                stored = {"hidden": hidden[0].cpu()}
+                    hidden, mask = self._run(*self._embedded(parts, {}), {}, range(self.frozen.layers))
+                stored = {"hidden": hidden[mask].cpu()}
             labels = {"targets": one.target, "places": one.places}
             yield stored | {name: torch.tensor(own, dtype=torch.int64) for name, own in labels.items()}
 

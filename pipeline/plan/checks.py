@@ -15,8 +15,10 @@ from pipeline.clients.setting import Iid, is_client_name
 from pipeline.clients.skews import Given, Natural, Skewed
 from pipeline.corpora.conversation import Conversation
 from pipeline.corpora.dialogues import CLIENT_OF
+from pipeline.corpora.documents import Document
 from pipeline.corpora.qmsum import DOMAINS
 from pipeline.errors import QuorumError
+from pipeline.federated.methods import RULES, TURNS, UNITS
 from pipeline.federated.tolerance import Tolerance
 from pipeline.model.presets import ENCODERS, PRESETS
 from pipeline.plan.reading import located, read_scales
@@ -124,6 +126,10 @@ def _run(params: Params, name: str) -> None:
     if strange := sorted(set(run.seeds or ()) - set(params.data_of(name).seeds or params.seeds)):
         raise ValueError(f"{where}.seeds: {strange[0]} is none of its data set's or the file's seeds")
     _backbone(params, name)
+    fitting = {Conversation: TURNS, Document: UNITS}.get(load_task(TASKS[params.data_of(name).task]).kind, {})
+    if run.method in RULES and run.method not in fitting:
+        there = ", ".join(fitting) or "none"
+        raise ValueError(f"{where}.method: {run.method} is no rule of {params.data_of(name).task}; it has {there}")
     if params.min_tokens > (most := params.value_of(name, "max_tokens")):
         raise ValueError(f"min_tokens: {params.min_tokens} is above max_tokens of {where}: {most}")
     clients = [] if isinstance(setting, Skewed | Natural) else list(getattr(setting, "clients", ()))
@@ -131,6 +137,10 @@ def _run(params: Params, name: str) -> None:
     if run.late and not set(clients) - set(run.late):
         raise ValueError(f"{where}.late: leaves no client to begin with; leave one out")
     training, everyone = params.training_of(name), len(clients) or math.inf
+    count = setting.clients if isinstance(setting, Skewed | Natural) else None
+    if count and (training.clients_per_round or 0) > count:
+        few = f"{training.clients_per_round}, but setting {run.setting} has {count} clients"
+        raise ValueError(f"{where}: clients_per_round: {few}; lower it")
     drawn, rules = training.clients_per_round or math.inf, training.tolerance or Tolerance()
     if (rules.minimum or 0) > min(drawn, everyone):
         few = f"{rules.minimum}, but a round has {min(drawn, everyone):g} clients"

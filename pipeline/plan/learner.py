@@ -7,7 +7,7 @@ from typing import Literal
 from pydantic import Field
 
 from pipeline.federated.faults import Faults
-from pipeline.federated.knobs import ClientOptimizer, Schedule
+from pipeline.federated.knobs import ClientOptimizer, Draw, LossOver, Schedule
 from pipeline.federated.tolerance import Tolerance
 from pipeline.model.frozen_part import Above
 from pipeline.model.precision import Precision
@@ -64,10 +64,12 @@ class CommonKnobs(Record):
         local_epochs: passes over a client's examples in a round.
         batch_size: examples in a step.
         clients_per_round: clients that take part in a round, drawn anew each round; None: all.
+        draw: whether clients are drawn alike, or by their numbers of examples.
         client_optimizer: of the clients: AdamW, or SGD without momentum.
         client_schedule: of the learning rate within a round.
         weight_decay: of AdamW, on all tensors but norms and biases.
         clip_norm: the largest norm of a gradient.
+        loss_over: whether a batch's sum of losses is divided by its items or by its examples.
         faults: what goes wrong in a simulation.
         tolerance: what the server does about it.
     """
@@ -81,6 +83,8 @@ class CommonKnobs(Record):
     client_schedule: Schedule = "constant"
     weight_decay: float = Field(default=0.01, ge=0)
     clip_norm: float = Field(default=1.0, gt=0)
+    draw: Draw = Field(default="uniform", exclude_if=lambda value: value == "uniform")
+    loss_over: LossOver = Field(default="items", exclude_if=lambda value: value == "items")
     faults: Faults | None = OPTIONAL
     tolerance: Tolerance | None = OPTIONAL
 

@@ -16,6 +16,7 @@ from pipeline.clients.kinds import AnySetting
 from pipeline.clients.taking import Takes
 from pipeline.corpora.catalog import Options
 from pipeline.errors import QuorumError
+from pipeline.federated.methods import Rule
 from pipeline.model.decoding_rule import DecodingRule
 from pipeline.model.precision import Precision
 from pipeline.plan.learner import OPTIONAL, Learner, Reader, Training
@@ -146,7 +147,7 @@ class PredictOrder(RunOrder):
     learner: Learner | None
     rule: DecodingRule | None  # None for models that write no texts, or a run that has a loss alone
     decode: bool
-    turns: Literal["lead", "random"] | None = OPTIONAL  # the predictions of methods without a model
+    turns: Rule | None = OPTIONAL  # how a method without a model chooses turns or units
 
 
 class EvaluateOrder(RunOrder):

@@ -10,7 +10,7 @@ from pathlib import Path
 from pipeline.clients.setting import Iid
 from pipeline.clients.skews import Given
 from pipeline.corpora.conversation import Conversation
-from pipeline.federated.methods import OURS, TURNS
+from pipeline.federated.methods import OURS, RULES
 from pipeline.model.decoding_rule import DecodingRule
 from pipeline.model.presets import ENCODERS, PRESETS
 from pipeline.plan import orders
@@ -89,16 +89,19 @@ def _of_data(params: Params) -> dict[str, orders.Order]:
 
 
 def _own_folder(params: Params, client: str, folder: Path) -> orders.OwnFolder:
-    here = layout.home() / folder
-    files = {str(path.relative_to(here)): sha256_file(path) for path in sorted(here.rglob("*")) if path.is_file()}
     roles, query = params.own[client].roles, params.queries_of(client).whole
-    return orders.OwnFolder(folder=str(folder), meetings=sha256_json(files), roles=roles, query=query)
+    return orders.OwnFolder(folder=str(folder), meetings=_hash_of(layout.home() / folder), roles=roles, query=query)
+
+
+def _hash_of(folder: Path) -> str:
+    paths = [path for path in sorted(folder.rglob("*")) if path.is_file()]
+    return sha256_json({str(path.relative_to(folder)): sha256_file(path) for path in paths})
 
 
 def _contents(file: Path) -> str | None:
-    """A hash of a user's file in the main workspace; None where there is none."""
+    """A hash of a user's file or folder in the main workspace; None where there is none."""
     path = layout.workspace_file(file)
-    return sha256_file(path) if path.is_file() else None
+    return _hash_of(path) if path.is_dir() else sha256_file(path) if path.is_file() else None
 
 
 def task_of(params: Params, setting: str) -> str:
@@ -166,13 +169,13 @@ def _of_run(params: Params, train: orders.TrainOrder) -> Json:
 def _predict_order(params: Params, name: str, train: orders.TrainOrder) -> orders.PredictOrder:
     run, task = params.runs[name], task_of(params, train.setting)
     knobs = {field.name: params.value_of(name, field.name) for field in fields(DecodingRule)}
-    decodes = run.decode and run.method not in TURNS and writes(load_task(task))
+    decodes = run.decode and run.method not in RULES and writes(load_task(task))
     return orders.PredictOrder(
         **made_by("predict", task, parts=PREDICTED),
-        learner=train.learner,
+        learner=learner_of(params, name),
         rule=DecodingRule(**knobs) if decodes else None,
         decode=run.decode,
-        turns=TURNS.get(run.method),
+        turns=RULES.get(run.method),
         **_of_run(params, train),
     )
 

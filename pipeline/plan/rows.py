@@ -83,7 +83,7 @@ class Data(Record):
     Attributes:
         task: what is learned.
         source: a published source, or the data set's own name, with `file`.
-        file: a user's CSV or JSONL below data/own.
+        file: a user's CSV or JSONL below data/own, or folder of documents.
         span_end: of QMSum: whether a span includes its last turn.
         query: of a corpus without queries: the query of every example.
         headers: of 20 Newsgroups: which headers are read.

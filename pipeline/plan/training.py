@@ -13,7 +13,7 @@ from pipeline.clients.skews import Natural
 from pipeline.errors import QuorumError
 from pipeline.federated.algorithm import Algorithm
 from pipeline.federated.algorithms import ALGORITHMS
-from pipeline.federated.methods import TURNS
+from pipeline.federated.methods import TURNS, UNITS
 from pipeline.model.frozen_part import Above, FrozenPart
 from pipeline.model.precision import Precision, resolve, threads_of
 from pipeline.model.presets import ENCODERS, PRESETS
@@ -75,7 +75,8 @@ def algorithm_of(params: Params, name: str) -> tuple[Algorithm, BaseModel]:
 def train_order(params: Params, name: str) -> TrainOrder:
     """A run's training at its seeds, with only those hyperparameters that its algorithm has, if they fit it."""
     run, task = params.runs[name], TASKS[params.data_of(name).task]
-    learner, seeds, kept = learner_of(params, name), params.seeds_of(name), set(params.keep_rounds)
+    learner = None if run.method in UNITS else learner_of(params, name)  # a rule's models would be empty
+    seeds, kept = params.seeds_of(name), set(params.keep_rounds)
     common: Json = {"setting": run.setting, "seeds": seeds, "keep_rounds": sorted(kept & set(seeds))}
     common |= {"learner": learner, "evaluated": params.evaluated, "left_out": left_out(params, name)}
     if not run.trains or learner is None:
@@ -131,6 +132,8 @@ def _check_fits(params: Params, name: str, algorithm: Algorithm, hyper: BaseMode
     if algorithm.marks_words and not writes(load_task(TASKS[task])):
         wrong = f"{run.method} distils at nouns and verbs of what is written, and {task} writes nothing"
         raise QuorumError(f"{where}: {wrong}; choose another method, such as AdaFedSelectKD")
+    if algorithm.states and not hasattr(load_task(TASKS[task]), "states_and_logits"):
+        raise QuorumError(f"{where}: {run.method} needs states before a head, which {task} lacks; choose task: extract")
     setting = params.settings[run.setting]
     clients = getattr(params.setting_of(run.setting), "clients", None)
     present = clients if isinstance(clients, int) else len(clients or ()) or math.inf
@@ -138,9 +141,13 @@ def _check_fits(params: Params, name: str, algorithm: Algorithm, hyper: BaseMode
     if (needed := max(algorithm.needs, algorithm.buffer or 1)) > present:
         raise QuorumError(f"{where}: {run.method} needs {needed} clients in a round, and {present} take part; let more")
     by_client = isinstance(setting, Domains | Iid | Balanced) or (isinstance(setting, Natural) and setting.own)
-    if (run.evaluate or algorithm.evaluates) == "local" and not algorithm.pooled and not by_client:
+    all_models = algorithm.evaluates == "local" and params.evaluated == "last" and not writes(load_task(TASKS[task]))
+    if (run.evaluate or algorithm.evaluates) == "local" and not (algorithm.pooled or by_client or all_models):
         wrong = f"{run.method} evaluates each client's own model, and setting {run.setting} the server's"
-        raise QuorumError(f"{where}: {wrong}; choose natural clients with own: true, or a method with a server")
+        remedy = "natural clients with own: true, a method with a server, or, without generation, evaluated: last"
+        raise QuorumError(f"{where}: {wrong}; choose {remedy}")
+    if getattr(hyper, "option", "I") == "II" and params.training_of(name).client_optimizer != "sgd":
+        raise QuorumError(f"{where}.option: II: divides by the steps' learning rate; set client_optimizer: sgd")
     kept = getattr(hyper, "client_optimizer_state", "fresh") == "keep"
     if kept and params.training_of(name).client_optimizer == "sgd":
         raise QuorumError(f"{where}.client_optimizer_state: keep: SGD has no moments to keep; remove it")

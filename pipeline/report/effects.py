@@ -75,7 +75,9 @@ def effect_row(effect: Effect, metric: Metric, seeds: Mapping[int, str]) -> Cell
     notes = []
     if effect.pooled is not None:
         pooled = gain_text(effect.pooled, digits)
-        notes.append(f"the runs disagree: their own spread gives the interval; pooled {pooled}")
+        over_groups = comparison.over == "groups"
+        why = "the runs disagree: their own spread gives the interval; pooled" if over_groups else "over groups"
+        notes.append(f"{why} {pooled}")
     if 0 < len(alone) < len(seeds):
         notes.append(f"of {' and '.join(seeds[seed] for seed in alone)} alone")
     if effect.at_equal_length is not None:

@@ -26,12 +26,17 @@ NAMES = {
     "tag": ("Tagging", "sequence tagging"),
     "answer": ("Answering", "question answering"),
     "title": ("Writing titles", "seq2seq"),
+    "extract": ("Extracting", ""),
 }
 """Task -> its name on pages, and in the paper."""
 Tables = dict[str, list[Json]]
+Panels = Mapping[str, Mapping[str, Points]]
+"""Title -> run -> its points."""
 WHOLE = "whole-"
 """Prefix of the names of settings that are drawn and have no training."""
 LOSS = "development loss, nats an item"
+KINDS = ("prime", "skipped")
+"""Of FedSum's batches."""
 
 
 @dataclass(frozen=True)
@@ -160,6 +165,7 @@ class TaskPage:
             points = {run.row.name: [(run.sent / 1e6, round(run.mean(run.metric), 2))] for run in sizes}
             sent = draw_curves({"": points}, sizes[0].metric.title, "MB sent")
             found.append(Drawing(sent, "size_figure", "size_figure"))
+        found += self._of_extracts()
         alphas = {s: getattr(self.order.settings[s], "alpha", None) for s in self.drawn if s.startswith(WHOLE)}
         known = sorted((alpha, setting) for setting, alpha in alphas.items() if alpha is not None)
         if known:
@@ -170,6 +176,45 @@ class TaskPage:
             forest = draw_forest(self.effects, {one.metric: self._metric_of(one) for one in self.effects})
             found.append(Drawing(forest, "forest", "forest", {"rings": "seeds"}))
         return found
+
+    def _of_extracts(self) -> list[Drawing]:
+        """What FedSum skips, which places are chosen, scores by documents trained and by knobs; none of other tasks."""
+        runs = {self.title(s): [run for run in self._called_after(s) if run.places] for s in self.methods()}
+        score = next((run.metric.title for own in runs.values() for run in own), "")
+        named = {name: set(self.order.sections.get(name, self.outcomes)) for name in ("amounts", "places")}
+        scored: Panels = {
+            title: {
+                run.row.name: [(run.documents, run.mean(run.metric))]
+                for run in own
+                if run.row.training and run.row.name in named["amounts"]
+            }
+            for title, own in runs.items()
+        }
+        places: Panels = {
+            title: {run.row.name: run.places for run in own if run.row.name in named["places"]}
+            for title, own in runs.items()
+        }
+        kinds = {kind: {title: _curves(own, f"share_{kind}") for title, own in runs.items()} for kind in KINDS}
+        found: dict[str, tuple[Panels, str, str]]
+        found = {kind: (own, f"share of batches that are {kind}", "round") for kind, own in kinds.items()}
+        found["places"] = (places, "share of the chosen units", "place in the document; the last: all others")
+        found["amounts"] = (scored, score, "documents trained")
+        found["key_share"] = ({"": self._sweep("key_share", "key_share")}, score, "λ")
+        found["quantity"] = ({"": self._sweep("quantity")}, score, "training documents")
+        shown = {name: ({title: own for title, own in one[0].items() if own}, *one[1:]) for name, one in found.items()}
+        return [Drawing(draw_curves(*one), name, name) for name, one in shown.items() if one[0]]
+
+    def _sweep(self, section: str, knob: str = "") -> dict[str, Points]:
+        """Method and skew -> (a hyperparameter, or without one the training documents; score) of a section's runs."""
+        lines: dict[str, dict[float, float]] = {}
+        for run in self.runs(section):
+            place = sum(size["train"] for size in next(iter(run.results.values()))["sizes"].values())
+            if knob and run.row.training:
+                place = run.row.training.hyperparameters[knob]
+            beta = getattr(self.order.settings[run.row.setting], "beta", None)
+            line = f"{run.row.method}, {f'β = {beta:g}' if beta else 'even sizes'}"
+            lines.setdefault(line, {})[place] = run.mean(run.metric)
+        return {line: sorted(points.items()) for line, points in lines.items()}
 
     def _called_after(self, setting: str) -> list[Outcome]:
         """The runs with results of a setting's table of methods."""
@@ -195,7 +240,7 @@ class TaskPage:
         )
 
 
-def _curves(runs: Iterable[Outcome]) -> dict[str, Points]:
-    """Run -> (round, its development loss, the mean over seeds); runs that train nothing are left out."""
-    curves = {run.row.name: run.by_round().values() for run in runs}
+def _curves(runs: Iterable[Outcome], column: str = "validation_loss") -> dict[str, Points]:
+    """Run -> (round, its development loss or another column, the mean over seeds), of runs that have it."""
+    curves = {run.row.name: run.by_round(column).values() for run in runs}
     return {run: list(enumerate(map(fmean, zip(*own, strict=False)), 1)) for run, own in curves.items() if own}

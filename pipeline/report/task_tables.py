@@ -57,6 +57,28 @@ class Outcome:
         history = [line for own in self.results.values() for line in own["history"]]
         return sum(float(line["bytes_up"]) + float(line["bytes_down"]) for line in history) / len(self.results)
 
+    @cached_property
+    def places(self) -> list[tuple[int, float]]:
+        """(Place in the document, its share of all chosen units), the last of all other places; none of other tasks."""
+        by_seed = [own["scores"]["places"] for own in self.results.values() if "places" in own["scores"]]
+        counts = [sum(own) for own in zip(*by_seed, strict=True)]
+        return [(place, count / sum(counts)) for place, count in enumerate(counts, 1)]
+
+    @property
+    def documents(self) -> float:
+        """Training examples of the drawn clients, over all rounds and epochs, mean over seeds."""
+        from pipeline.runs.training import clients_of_round  # imports torch, which other pages spare
+
+        training, counts = self.row.training, []
+        if training is None:
+            return 0.0
+        for seed, own in self.results.items():
+            sizes = {client: size["train"] for client, size in own["sizes"].items() if size["train"]}
+            rounds = range(1, 1 + max(int(line["round"]) for line in own["history"]))
+            drawn = (clients_of_round(training.model_copy(update={"seed": seed}), sizes, number) for number in rounds)
+            counts.append(training.local_epochs * sum(sizes[client] for clients in drawn for client in clients))
+        return fmean(counts)
+
     def by_round(self, column: str = "validation_loss") -> dict[int, list[float]]:
         """Seed -> a column of its history by round, the mean over clients; seeds without any value are left out."""
         found = {}
@@ -106,7 +128,7 @@ def method_row(run: Outcome, label_counts: Mapping[int, LabelCounts], samples: i
         **score_of(run, samples),
         **{one.name: round(run.mean(one), 2) for one in run.metrics[1:]},
         "by_seed": " / ".join(f"{value_of(rows, first):.1f}" for rows in run.scored.values()),
-        "loss": _mean([value_of(rows, LOSS) for rows in run.scored.values()], 3),
+        "loss": _mean([value_of(rows, LOSS) for rows in run.scored.values() if LOSS.name in rows[0].values], 3),
         "at_best_round": _mean([value_of(rows, first) for rows in best]),
         "clients_mean": _mean([fmean(own) for own in values if own]),
         "worst_tenth": _mean([pooled.worst_tenth(own) for own in values if own]),

@@ -12,10 +12,10 @@ from pipeline.federated.masks import pack_masks
 from pipeline.federated.state import Best
 from pipeline.model.adapter import Adapter, pack, write_adapter
 from pipeline.model.tensor_file import save_checksums
-from pipeline.plan.learner import Learner
+from pipeline.plan.learner import Learner, Training
 from pipeline.plan.orders import TrainOrder
 from pipeline.runs.index import Index
-from pipeline.runs.training import POOLED, Finished, write_events
+from pipeline.runs.training import POOLED, Finished, clients_of_round, write_events
 from pipeline.workspace import layout
 from pipeline.workspace.files import write_bytes
 from pipeline.workspace.record import Json
@@ -39,8 +39,11 @@ def export(run_id: str, finished: Finished, order: TrainOrder, manifest: Manifes
     owner, training = order.evaluate, order.training
     assert owner is not None
     assert training is not None
-    models = _best_models if order.evaluated == "best" else _last_models
-    for client, which, adapter, about in models(finished, owner):
+    if owner == "local" and not finished.private.best.get("local"):
+        found = _models_of_clients(finished, training, manifest, index)
+    else:
+        found = (_best_models if order.evaluated == "best" else _last_models)(finished, owner)
+    for client, which, adapter, about in found:
         write_adapter(layout.adapter(run_id, client, which), adapter, about)
     if order.evaluated == "best":
         lengths = {client: sum(e.tokens for e in index.learned(own["train"])) for client, own in manifest.items()}
@@ -84,6 +87,14 @@ def _last_models(finished: Finished, owner: Owner) -> Iterator[Model]:
         last = {client: private.states[client].adapter for client in private.best["local"]}
     yield from ((name, "", model, {"round": progress.round}) for name, model in last.items())
     yield from ((client, "best", best.adapter, _about(best)) for client, best in private.best[owner].items())
+
+
+def _models_of_clients(finished: Finished, training: Training, manifest: Manifest, index: Index) -> Iterator[Model]:
+    """For examples that are of no client: the last model of each client that was ever drawn."""
+    sizes = {client: len(index.learned(own["train"])) for client, own in manifest.items() if own["train"]}
+    rounds = range(1, finished.progress.round + 1)
+    for client in sorted(set().union(*(clients_of_round(training, sizes, number) for number in rounds))):
+        yield SERVER, client, finished.private.states[client].adapter, {"round": finished.progress.round}
 
 
 def _about(best: Best) -> Json:

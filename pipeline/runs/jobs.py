@@ -93,13 +93,17 @@ def model_file(run_id: str, client: str, which: str = EVALUATED) -> Path:
 
 
 def jobs_of(run_id: str) -> list[Job]:
-    """A run's jobs at one seed: of the evaluated models, and of the best rounds' where the last is evaluated."""
+    """A run's jobs at one seed: of the evaluated models, and of the best rounds' where the last is evaluated.
+
+    Where clients' own models are evaluated on the server's examples, each of these models has a job.
+    """
     row = planned_run(run_id)
     order = read_order(layout.order("predict", row.name), PredictOrder)
     trains = read_order(layout.order("train", row.name), TrainOrder)
     index, manifest = read_index(order.setting, row.name), read_manifest(order.setting, row.seed)
     tests = [(client, index.entries[i][0]) for client, own in manifest.items() for i in own["test"]]
-    kinds = (EVALUATED, BEST) if trains.evaluated == "last" and trains.training is not None else (EVALUATED,)
+    kinds = [client for client in manifest if layout.adapter(run_id, SERVER, client).is_file()]
+    kinds = kinds or ([EVALUATED, BEST] if trains.evaluated == "last" and trains.training is not None else [EVALUATED])
     return [job_of(run_id, which, order, index, tests) for which in kinds]
 
 

@@ -111,7 +111,8 @@ def clients_of(training: Training, manifest: Manifest, index: Index, advance: Ad
     model = model_of(training.learner)
     entries = [entry for own in index.entries.values() for entry in own]
     seen, load = reading(training.learner, model, entries, trains=True)
-    knobs = training.model_dump(include={"learning_rate", "weight_decay", "batch_size", "local_epochs", "clip_norm"})
+    same = ("learning_rate", "weight_decay", "batch_size", "local_epochs", "clip_norm", "loss_over", "rounds")
+    knobs = {name: getattr(training, name) for name in same}
     local = LocalTraining(**knobs, optimizer=training.client_optimizer, schedule=training.client_schedule)
 
     def data(train: Iterable[str], val: Iterable[str], weight: float = 1.0) -> LocalClientData:

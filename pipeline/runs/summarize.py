@@ -11,13 +11,14 @@ from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pipeline.clients.skews import SERVER
 from pipeline.corpora.conversation import Conversation, Turn
 from pipeline.corpora.transcripts import read_transcript
 from pipeline.errors import QuorumError
 from pipeline.model.decoding_rule import DecodingRule
 from pipeline.model.precision import Precision, multiplies_bf16, resolve
 from pipeline.plan.checks import read_params
-from pipeline.plan.learner import Reader
+from pipeline.plan.learner import Learner, Reader
 from pipeline.plan.orders import PredictOrder, RunRow, planned_runs, read_order
 from pipeline.runs.index import read_manifest
 from pipeline.runs.jobs import model_file
@@ -168,24 +169,37 @@ def row_of(run: str, client: str) -> RunRow:
     return row
 
 
+def model_of_client(row: RunRow, client: str) -> Path:
+    """The file of the model that a client has. Raises QuorumError if the run has none of it."""
+    own = layout.adapter(row.id, SERVER, client)  # where it is tested on the server's examples
+    return own if own.is_file() else model_file(row.id, client)
+
+
 def summarizer_of(row: RunRow, client: str, name: str, merge: str) -> Summarizer:
     """Load a run's backbone and a client's adapter. Raises QuorumError if one is missing, or it writes no summaries."""
     rule = read_order(layout.order("predict", row.name), PredictOrder).rule
     if rule is None or row.learner is None:
         raise QuorumError(f"--run {row.name}: writes no summaries; choose another run")
     from pipeline.model.adapter import on_device, read_adapter
+
+    reading = reading_of(row.learner)
+    adapter = on_device(read_adapter(model_of_client(row, client)), reading.model.device)
+    return Summarizer(name, reading, rule, adapter, merge)
+
+
+def reading_of(learner: Learner) -> Reading:
+    """Load a learner's frozen model, in fp32 where this machine has no bf16."""
     from pipeline.runs.encoding import Reading
 
-    reader, view = row.learner.reader, row.learner.view
+    reader, view, task = learner.reader, learner.view, load_task(learner.task)
     if reader.precision == "bf16" and not multiplies_bf16(reader.device):
         say("summarize: in fp32, as this machine does not multiply bf16 natively; the run was trained in bf16")
         reader = reader.model_copy(update={"precision": "fp32"})
     if view.backbone.startswith("tiny"):
         say("summarize: the model is a tiny one with random weights: its summaries are noise")
     digest = read_json(layout.backbone(view.backbone) / layout.ABOUT_BACKBONE)["digest"]
-    model = _backbone(layout.home(), digest, reader.model_dump_json())
-    adapter = on_device(read_adapter(model_file(row.id, client)), model.device)
-    return Summarizer(name, Reading(model, load_task(row.learner.task), view, (), digest, ""), rule, adapter, merge)
+    backbone = _backbone(layout.home(), digest, reader.model_dump_json())
+    return Reading(backbone, task, view, task.classes(()), digest, "")
 
 
 @lru_cache(maxsize=1)

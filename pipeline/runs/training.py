@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from typing import NamedTuple
 
@@ -14,7 +14,7 @@ from pipeline.federated.callbacks import Checkpointing, Reporting, SavingRounds,
 from pipeline.federated.checkpoint import load_progress
 from pipeline.federated.engine import EVENT_COLUMNS, Engine
 from pipeline.federated.history import OnRound
-from pipeline.federated.loop import Participation, initial_progress, run_rounds
+from pipeline.federated.loop import Participation, initial_progress, run_rounds, select_clients
 from pipeline.federated.state import Private, Progress
 from pipeline.federated.tolerance import STRICT
 from pipeline.model.adapter import Adapter
@@ -73,7 +73,7 @@ def train(order: Training, open_: Open, examples: int, key: str, run_id: str, on
                 algorithm,
                 engine,
                 progress or initial_progress(algorithm, initial, engine),
-                Participation(order.clients_per_round, order.joins),
+                Participation(order.clients_per_round, order.joins, order.draw),
                 [
                     stopping,
                     *([SavingRounds(key, private)] if order.keep_rounds else []),
@@ -106,6 +106,14 @@ def write_events(run_id: str, order: Training, progress: Progress) -> None:
     """Write events.csv, one line for each event, if the order has faults or a tolerance, or if events happened."""
     if order.faults is not None or order.tolerance is not None or progress.events:
         write_table(layout.events(run_id), [asdict(event) for event in progress.events], EVENT_COLUMNS)
+
+
+def clients_of_round(order: Training, sizes: Mapping[str, int], number: int) -> list[str]:
+    """The clients that are drawn for a round, of all, of which none joins late; `sizes`: client -> its examples."""
+    weights = sizes if order.draw == "by_examples" else None
+    return select_clients(
+        [*sizes], order.clients_per_round, order.seed, -(-number // bind(order).rounds_a_draw), weights
+    )
 
 
 def bind(order: Training) -> Algorithm:

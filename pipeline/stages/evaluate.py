@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from statistics import fmean
 
 from pipeline.corpora.example import examples_of
 from pipeline.plan.orders import EvaluateOrder, planned_run, read_order
@@ -24,10 +25,13 @@ def run(name: str, at: Sequence[int] = ()) -> None:
     for seed in at or order.seeds:
         run_id = layout.run_id(name, seed)
         models = read_json(layout.models_behind(run_id))
-        scored = _scored(order, read_jsonl(layout.predictions(run_id)), examples)
+        predicted = read_jsonl(layout.predictions(run_id))
+        scored = _scored(order, predicted, examples)
         labels = read_json(layout.partition(order.setting, seed))["labels"]
         rows = [_row(row, examples[row["id"]].group, labels.get(row["id"])) for row in scored]
         scores: Json = {"clients": models["clients"], "examples": rows}
+        if places := getattr(load_task(order.task), "places", None):
+            scores["places"] = places([(examples[row["id"]], row["prediction"]) for row in predicted])
         if models["best"]:
             scores["best"] = _scored(order, models["best"], examples)
         seeds[str(seed)] = {"fingerprint": order.fingerprints[seed]} | result_of(planned_run(run_id), scores)
@@ -43,8 +47,21 @@ def _scored(order: EvaluateOrder, rows: Sequence[Json], examples: Json) -> list[
     predictions = [Prediction(row["prediction"], row["ended"]) for row in rows]
     of_rouge = {"use_stemmer": order.use_stemmer, "rouge_tokens": order.rouge_tokens}
     scores = load_task(order.task).score([examples[row["id"]] for row in rows], predictions, **of_rouge)
-    return [
+    found = [
         {**row, "text": text_hash(one.text), **own} for row, one, own in zip(plain, predictions, scores, strict=True)
+    ]
+    return _over_models(found) if found and "model" in found[0] else found
+
+
+def _over_models(rows: Sequence[Json]) -> list[Json]:
+    """One row an example from those of several clients' models: the means of their figures, without texts."""
+    by_id: dict[str, list[Json]] = {}
+    for row in rows:
+        by_id.setdefault(row["id"], []).append(row)
+    keys = [key for key in rows[0] if key not in ("model", "text")]
+    return [
+        {key: own[0][key] if key in ("id", "client") else fmean(row[key] for row in own) for key in keys}
+        for own in by_id.values()
     ]
 
 

@@ -15,29 +15,29 @@ from pipeline.workspace.record import Json
 
 
 def run(name: str, seeds: Sequence[int] = ()) -> None:
-    """Write a run's predictions at each of its seeds, or at some: its models', turns of the source, or losses alone."""
+    """Write a run's predictions at each of its seeds, or at some: its models', those of a rule, or losses alone."""
     order = read_order(layout.order("predict", name), PredictOrder)
     seeds = seeds or order.seeds
     if order.says_left_out(f"predict {name}", layout.PREDICTIONS / name):
         return
     empty_folder(layout.PREDICTIONS / name)
     examples = examples_of(order.data, load_task(order.task).kind)
-    answers = _answers if order.turns is None else _turns
+    answers = _answers if order.turns is None else _chosen
     for run_id, rows, models in answers(name, order, seeds, examples):
         write_jsonl(layout.predictions(run_id), rows)
         write_json(layout.models_behind(run_id), models)
 
 
-def _turns(
+def _chosen(
     name: str, order: PredictOrder, seeds: Sequence[int], examples: Json
 ) -> Iterator[tuple[str, list[Json], Json]]:
     """Run id, rows of predictions, and what is behind them."""
-    from pipeline.runs.turns import WRITERS
+    from pipeline.runs.rules import writer_of
 
-    assert order.turns is not None
-    write = WRITERS[order.turns]
     for seed in seeds:
-        tests = [(c, i) for c, own in read_manifest(order.setting, seed).items() for i in own["test"]]
+        manifest = read_manifest(order.setting, seed)
+        write = writer_of(name, order, seed, manifest)
+        tests = [(c, i) for c, own in manifest.items() for i in own["test"]]
         rows = [_about(i, c, examples[i]) | {"prediction": write(examples[i]), "ended": True} for c, i in tests]
         yield layout.run_id(name, seed), rows, {"clients": {}, "best": [], "lens": []}
 
@@ -45,8 +45,8 @@ def _turns(
 def _answers(
     name: str, order: PredictOrder, seeds: Sequence[int], examples: Json
 ) -> Iterator[tuple[str, list[Json], Json]]:
-    """As `_turns`, of the run's models."""
-    from pipeline.runs.jobs import BEST, EVALUATED, jobs_of
+    """As `_chosen`, of the run's models."""
+    from pipeline.runs.jobs import BEST, jobs_of
     from pipeline.runs.learners import model_of
     from pipeline.runs.predicting import Predictor
 
@@ -56,8 +56,13 @@ def _answers(
     predictor.texts([job for jobs in by_seed.values() for job in jobs])
     for jobs in by_seed.values():
         made = {job.which: predictor.predict(job) for job in jobs}
-        job = next(job for job in jobs if job.which == EVALUATED)
-        rows = [_about(e.id, c, examples[e.id]) | made[EVALUATED][e.id] for c, e in job.tests]
+        job = jobs[0]
+        rows = [
+            _about(e.id, c, examples[e.id]) | ({"model": which} if which else {}) | answers[e.id]
+            for which, answers in made.items()
+            for c, e in job.tests
+            if which != BEST
+        ]
         best = [{"id": e.id, "client": c, **made[BEST][e.id]} for c, e in job.tests] if BEST in made else []
         yield job.run_id, rows, {"clients": predictor.other_losses(job), "best": best, "lens": predictor.lens(job)}
 

@@ -6,8 +6,11 @@ from collections.abc import Set
 from pathlib import Path
 
 from pipeline.corpora import own_labelled
+from pipeline.corpora.conversation import Conversation
+from pipeline.corpora.documents import Document
 from pipeline.corpora.example import SPLITS, write_examples
 from pipeline.corpora.labelled import Labelled, Tagged
+from pipeline.corpora.published_documents import of_meetings
 from pipeline.corpora.readers import Read, read_source
 from pipeline.corpora.statistics import counts, equal_texts, with_lost_letters
 from pipeline.plan.orders import PrepareOrder, read_order
@@ -37,6 +40,9 @@ def run(data: str) -> None:
     source = read_json(layout.source_record(order.source))
     if order.file is None:
         read = read_source(order.source, layout.raw(order.source), order.options)
+        if task.kind is Document and isinstance(read.examples[0], Conversation):
+            documents, left_out = of_meetings([one for one in read.examples if isinstance(one, Conversation)])
+            read = Read(documents, counts(documents), {**read.notes, "left_out": left_out})
     else:
         # In the repository itself: git need not know this file.
         examples = own_labelled.read(layout.workspace_file(Path(order.file)), task.kind, task.classes)

@@ -8,5 +8,6 @@ TASKS: dict[str, str] = {
     "classify": "pipeline.tasks.classify",
     "tag": "pipeline.tasks.tag",
     "answer": "pipeline.tasks.answer",
+    "extract": "pipeline.tasks.extract",
 }
 """Task -> its module. The plan reads this table; a stage imports the one task of its order."""

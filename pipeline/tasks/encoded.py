@@ -36,6 +36,11 @@ class EncoderWithHead:
     def head(self, hidden: Tensor, targets: Tensor | None = None, /) -> Tensor:
         return hidden
 
+    def states_and_logits(self, prefixes: Sequence[Prefix], adapter: Mapping[str, Tensor]) -> Tensor:
+        """The states before the head's last layer, then its logits: (items, width + classes)."""
+        states: Tensor = self.task.states_and_logits(self.encoder, prefixes, adapter)  # type: ignore[attr-defined]
+        return states
+
     def pieces(self, tokens: Sequence[int]) -> list[str]:
         """No text: a class has none."""
         return [""] * len(tokens)

@@ -29,11 +29,16 @@ KATAKANA = re.compile("[\u30a1-\u30ff\u31f0-\u31ff]")
 
 
 def rouge_of(
-    references: Sequence[str], predictions: Sequence[str], *, use_stemmer: bool, tokens: str = "latin"
+    references: Sequence[str],
+    predictions: Sequence[str],
+    *,
+    use_stemmer: bool,
+    tokens: str = "latin",
+    recall: bool = False,
 ) -> list[dict[str, float]]:
     """One dict an example: rouge1, rouge2, rougeL, rougeLsum and their average, F1 x 100, of latin or unicode tokens.
 
-    Raises QuorumError if `rouge_score` gives a pair another score.
+    `recall` adds rouge1_recall and so on. Raises QuorumError if `rouge_score` gives a pair another score.
     """
     how: dict[str, Any] = {"use_stemmer": use_stemmer}
     if tokens == "unicode":
@@ -51,6 +56,11 @@ def rouge_of(
                     "versions of requirements.lock"
                 )
     rows = [{name: 100.0 * scores[name].fmeasure for name in ROUGE} for scores in scored]
+    if recall:
+        rows = [
+            row | {f"{name}_recall": 100.0 * scores[name].recall for name in ROUGE}
+            for row, scores in zip(rows, scored, strict=True)
+        ]
     return [row | {"average": sum(row[name] for name in AVERAGED) / len(AVERAGED)} for row in rows]
 
 

@@ -73,6 +73,19 @@ def test_bytes_are_counted_both_ways_and_are_zero_if_nothing_is_sent() -> None:
         assert (arrival.trace.bytes_down, arrival.trace.bytes_up) == expected
 
 
+def test_examples_that_are_of_no_client_score_each_model_that_a_round_trained() -> None:
+    """Of optimum 10: after the first round 2 and 4 are 8 and 6 away; in the second A alone trains, to 3."""
+    clients = {"A": Halfway(4.0), "B": Halfway(8.0)}
+    private = begin({name: ClientState(one(0.0)) for name in clients})
+    made = InProcess(SINGLE, clients, {"server": Halfway(10.0)}, private, seed=1)
+    for name in clients:
+        list(answers(made, name, 0.0))
+    assert scored(made, "server", None, 0.0, 1).local == 7.0
+    list(answers(made, "A", 0.0, version=2))
+    assert scored(made, "server", None, 0.0, 2).local == 7.0
+    assert "local" not in private.best
+
+
 def test_a_clients_state_and_masks_are_stored_and_no_mask_leaves_it() -> None:
     made = engine(OWN, A=4.0)
     found = list(answers(made, "A", 0.0, 0.0))

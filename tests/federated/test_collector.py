@@ -19,9 +19,10 @@ from halfway import engine, number, one, run
 from pipeline.engines.faulty import Faulty
 from pipeline.engines.in_process import InProcess
 from pipeline.errors import QuorumError
-from pipeline.federated.algorithm import Algorithm, Sent, Trace, Update
+from pipeline.federated.algorithm import Algorithm, Form, Sent, Trace, Update
 from pipeline.federated.engine import Arrival, Assignment, Failure
 from pipeline.federated.faults import Faults
+from pipeline.federated.figures import Bounds
 from pipeline.federated.inspection import refusal
 from pipeline.federated.state import Progress
 from pipeline.federated.tolerance import STRICT, Tolerance
@@ -155,3 +156,21 @@ def test_a_bad_answer_is_refused_by_name(adapter: Adapter, memory: Adapter, expe
     arrival = Arrival("A", Update(adapter, 1, 1, memory), 1, Trace(0.0, 1, 0.0))
     assignment = Assignment("A", Sent({"w": W, "b": B}, {"c": B}), 1)
     assert refusal(arrival, assignment, "", FEDAVG, largest_change=4.0) == expected
+
+
+@pytest.mark.parametrize(
+    ("memory", "expected"),
+    [
+        ({"p": torch.tensor([0.0, 1.0])}, None),
+        ({"p": torch.tensor([0.0, 1.5])}, "has a number in p that is not between 0 and 1"),
+        ({"p": torch.zeros(3)}, "has p as float32 3, not float32 2"),
+        ({}, "lacks tensor p"),
+        ({"p": torch.zeros(2), "c": B}, "has unknown tensors (1)"),
+    ],
+)
+def test_a_memory_is_refused_that_is_not_as_declared(memory: Adapter, expected: str | None) -> None:
+    """Two numbers from 0 to 1, which the client was not sent."""
+    declaring = replace(FEDAVG, holds=lambda _sent: {"p": Form((2,), Bounds(0.0, 1.0))})
+    arrival = Arrival("A", Update({"w": W}, 1, 1, memory), 1, Trace(0.0, 1, 0.0))
+    assignment = Assignment("A", Sent({"w": W}, {"c": B}), 1)
+    assert refusal(arrival, assignment, "", declaring, largest_change=4.0) == expected

@@ -110,7 +110,7 @@ def test_training_from_the_store_is_training_with_plain_transformers(optimizer: 
         torch.testing.assert_close(trained[f"head.{name}.weight"], tensor.detach(), atol=1e-4, rtol=0)
 
 
-@pytest.mark.parametrize("name", [name for name in ALGORITHMS if name not in ("AdaFedHardKD", "Krum")])
+@pytest.mark.parametrize("name", sorted({*ALGORITHMS} - {"AdaFedHardKD", "Krum", "FedSum", "FedProto"}))
 def test_every_algorithm_trains_an_encoder_unchanged(name: str) -> None:
     """Three rounds of two clients lower the loss of the evaluated model; Krum needs more clients."""
     knobs = {"mu": 0.01, "server_learning_rate": 0.5, "server_optimizer": "momentum", "tau": 0.3, "lambda": 0.2}

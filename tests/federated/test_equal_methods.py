@@ -82,6 +82,21 @@ def test_methods_that_should_differ_do(clients: dict[str, LocalClientData]) -> N
     assert not any(same(adapters[i], adapters[j]) for i in range(4) for j in range(i))
 
 
+def test_scaffolds_options_are_one_where_a_round_is_one_step_of_sgd(make_client: Make) -> None:
+    """Then the step's gradient is that of all examples at the server's adapter, without clipping."""
+    one = {"optimizer": "sgd", "batch_size": 8, "clip_norm": 1e9, "learning_rate": 0.1}
+    clients = {name: make_client(BACKBONE, at, 6, **one) for at, name in ((0, "A"), (10, "B"))}
+    assert close_servers(train(build("SCAFFOLD", option="II"), clients), train(SCAFFOLD, clients))
+
+
+def test_feddc_of_one_client_is_fedavg_in_its_second_rounds(make_client: Make) -> None:
+    """Its model is dealt back to it, and trained on."""
+    alone = {"A": make_client(BACKBONE, 0, 5)}
+    first, second = (train(build("FedDC"), alone, rounds) for rounds in (1, 2))
+    assert same(server_of(first), INITIAL)
+    assert same(server_of(second), server_of(train(FEDAVG, alone, 2)))
+
+
 @pytest.mark.parametrize("algorithm", [SCAFFOLD, KEEP], ids=["SCAFFOLD", "kept moments"])
 def test_the_first_round_is_fedavgs(clients: dict[str, LocalClientData], algorithm: Algorithm) -> None:
     assert same_servers(train(algorithm, clients, 1), train(FEDAVG, clients, 1))

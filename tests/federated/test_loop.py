@@ -21,6 +21,12 @@ def test_clients_are_selected_by_seed_and_round_in_their_own_order() -> None:
     assert all(select_clients(NAMES, count, seed=1, number=1) == NAMES for count in (None, 20, 99))
 
 
+def test_clients_are_drawn_by_their_examples() -> None:
+    """One of two with 3 of 4 examples: in 2,000 rounds 1,500 times, with a standard deviation of 19."""
+    rounds = [select_clients(["A", "B"], 1, 1, number, {"A": 1, "B": 3}) for number in range(2000)]
+    assert abs(rounds.count(["B"]) - 1500) < 80
+
+
 def test_a_client_is_present_from_the_round_in_which_it_joins() -> None:
     who = Participation(joins={"A": 1, "C": 3})
     assert [who.present("ABC", number) for number in (1, 2, 3, 4)] == [["A", "B"], ["A", "B"], [*"ABC"], [*"ABC"]]

@@ -91,6 +91,11 @@ SETTINGS: list[tuple[Any, str]] = [
 ]
 RUNS: list[tuple[dict[str, Any], str]] = [
     ({"method": "FedMagic"}, "runs.x.method: unknown method 'FedMagic'; known: ZeroShot, LeadTurns"),
+    ({"method": "OracleUnits"}, "runs.x.method: OracleUnits is no rule of summarize; it has LeadTurns, RandomTurns"),
+    ({"setting": "news", "method": "LeadTurns"}, "runs.x.method: LeadTurns is no rule of classify; it has none"),
+    ({"setting": "news", "method": "FedSum"}, "runs.x: FedSum needs states before a head, which classify lacks"),
+    ({"setting": "news", "clients_per_round": 99}, "runs.x: clients_per_round: 99, but setting news has"),
+    ({"method": "SCAFFOLD", "option": "II"}, "runs.x.option: II: divides by the steps' learning rate"),
     ({"seeds": [5]}, "runs.x.seeds: 5 is none of its data set's or the file's seeds"),
     ({"tau": 3}, "runs.x.tau: unknown key"),
     ({"rounds": 0}, "runs.x.rounds: Input should be greater than or equal to 1"),

@@ -24,4 +24,7 @@ ALGORITHMS: dict[str, str] = {
     "NormClipping": "pipeline.federated.algorithms.normclipping",
     "Krum": "pipeline.federated.algorithms.krum",
     "FedBuff": "pipeline.federated.algorithms.fedbuff",
+    "FedSum": "pipeline.federated.algorithms.fedsum",
+    "FedProto": "pipeline.federated.algorithms.fedproto",
+    "FedDC": "pipeline.federated.algorithms.feddc",
 }

@@ -53,9 +53,25 @@ class ClientExamples(Protocol):
     def items(self, examples: Sequence[int]) -> int:
         """The number of target tokens of these training examples together."""
 
+    def progress(self, number: int, step: int) -> float:
+        """How far a training is at a step of a round: (t / T) (e / E) (j / τ), of rounds, epochs and batches."""
+
+    @property
+    def train(self) -> Sequence[object]:
+        """The training examples."""
+
+    @property
+    def batches(self) -> int:
+        """τ, the optimizer steps of an epoch."""
+
 
 class Objective(Protocol):
     """A loss and its gradient, item by item; docs/methods.md writes one."""
+
+    @property
+    def states(self) -> bool:
+        """Whether `logits` begin with the states before the head, (items, width + classes), of a batch in one part."""
+        return False
 
     @property
     def teacher(self) -> Adapter | None:

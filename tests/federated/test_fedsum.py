@@ -1,0 +1,223 @@
+"""FedSum's parts, with the figures of its definitions worked by hand."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+import pytest
+import torch
+from torch import Tensor
+
+from pipeline.errors import QuorumError
+from pipeline.federated.algorithm import ClientState, Context, Fit, Sent, Trace, Update
+from pipeline.federated.algorithms import fedsum
+from pipeline.federated.algorithms.fedsum import Hyperparameters, zeta
+from pipeline.federated.objectives.extraction import (
+    Extraction,
+    Heads,
+    Prototypes,
+    class_means,
+    prototype_gradient,
+)
+from pipeline.federated.randomness import Randomness
+from pipeline.model.adapter import Adapter
+
+LABELS = torch.tensor([1, 0, 1, 1, 1, 0, 0, 0, 1])
+"""Three documents of three units: 101, 110, 001."""
+
+
+def extras(documents: int = 3, units: int = 3, rho: float = 0.0, draw: float = 0.5) -> Mapping[str, Tensor]:
+    count = documents * units
+    return {
+        "document": torch.arange(documents).repeat_interleave(units),
+        "column": torch.arange(1, units + 1).repeat(documents),
+        "rho": torch.full((count,), rho),
+        "draw": torch.full((count,), draw),
+        "weight": torch.ones(count),
+    }
+
+
+def logits_of(losses: Tensor, labels: Tensor, states: Tensor | None = None) -> Tensor:
+    """States and the two logits of which these are the cross-entropies."""
+    right = torch.exp(-losses)
+    inside = torch.where(labels > 0, right, 1 - right)
+    logit = torch.log(inside / (1 - inside))
+    states = torch.zeros(len(labels), 2) if states is None else states
+    return torch.cat([states, torch.zeros(len(labels), 1), logit[:, None]], 1)
+
+
+@pytest.mark.parametrize(("share", "column"), [(0.3, 1), (0.5, 2), (0.6, 3)])
+def test_the_key_column_is_the_first_one_up_to_which_more_than_the_share_of_key_units_lies(
+    share: float, column: int
+) -> None:
+    # Columns have 2, 1 and 2 of 5 key units: 2 > 1.5; 3 > 2.5 but not 2; 5 > 3 but not 3.
+    found = Extraction(None, share=share)(logits_of(torch.full((9,), 0.5), LABELS), LABELS, None, extras())
+    assert found.figures["key_column"].tolist() == [column] * 9
+
+
+def test_the_key_loss_is_the_sum_of_key_units_losses_by_document() -> None:
+    losses = torch.tensor([0.1, 0.5, 0.2, 0.4, 0.3, 0.9, 0.2, 0.2, 0.6])
+    found = Extraction(None)(logits_of(losses, LABELS), LABELS, None, extras())
+    # (0.1 + 0.2 + 0.4 + 0.3 + 0.6) / 3
+    torch.testing.assert_close(found.figures["key_loss"], torch.full((9,), 1.6 / 3))
+    torch.testing.assert_close(found.loss, losses)
+
+
+def test_a_batch_at_both_limits_is_normal() -> None:
+    logits = logits_of(torch.full((9,), 0.5), LABELS)
+    key_loss = float(Extraction(None)(logits, LABELS, None, extras()).figures["key_loss"][0])
+    at = Extraction((2.0, key_loss))(logits, LABELS, None, extras())
+    assert not at.masks["prime"].any()
+    below = Extraction((1.0, key_loss))(logits, LABELS, None, extras())
+    assert below.masks["prime"].all()
+
+
+def test_key_units_in_the_last_column_alone_do_not_reach_the_share_in_the_released_code() -> None:
+    labels = torch.tensor([0, 0, 1])
+    logits, one = logits_of(torch.full((3,), 0.5), labels), extras(1)
+    assert Extraction(None)(logits, labels, None, one).figures["key_column"][0] == 3
+    released = Extraction(None, released=True, before=[2])
+    assert released(logits, labels, None, one).figures["key_column"][0] == 2
+
+
+def test_a_skipped_batch_has_no_gradient() -> None:
+    logits = logits_of(torch.full((9,), 0.5), LABELS)
+    skipped = Extraction((9.0, 9.0))(logits, LABELS, None, extras(rho=0.5, draw=0.5))
+    assert skipped.masks["skipped"].all()
+    assert not skipped.gradient.any()
+    trained = Extraction((9.0, 9.0))(logits, LABELS, None, extras(rho=0.5, draw=0.51))
+    assert not trained.masks["skipped"].any()
+    assert trained.gradient.any()
+
+
+def test_the_loss_under_another_head() -> None:
+    states, labels = torch.tensor([[0.0, 0.0], [math.log(3), 0.0]]), torch.tensor([1, 0])
+    heads = Heads(torch.tensor([[1.0, 0.0, 0.0]]), torch.tensor([math.tanh(0.5)]))
+    # z = 0 and ln 3: −ln ½ − ln ¼ = 2.0794; times tanh ½ = 0.4621: 0.9609. σ(z) − y = −½ and ¾.
+    found = states.clone().requires_grad_()
+    logits = found @ torch.tensor([1.0, 0.0])
+    loss = torch.nn.functional.binary_cross_entropy_with_logits(logits, labels.float(), reduction="sum")
+    assert float(loss * math.tanh(0.5)) == pytest.approx(0.9609, abs=1e-4)
+    gradient = heads.gradient(states, labels.float())
+    torch.testing.assert_close(gradient, math.tanh(0.5) * torch.tensor([[-0.5, 0.0], [0.75, 0.0]]))
+
+
+def test_a_head_of_which_everything_is_masked_moves_nothing() -> None:
+    states, labels = torch.randn(3, 2), torch.tensor([1.0, 0.0, 1.0])
+    assert not Heads(torch.zeros(1, 3), torch.ones(1)).gradient(states, labels).any()
+
+
+def test_the_gradient_of_perturbed_heads_is_that_of_autograd() -> None:
+    torch.manual_seed(0)
+    states, labels = torch.randn(7, 4, dtype=torch.float64, requires_grad=True), torch.tensor([1, 0, 0, 1, 0, 1, 1.0])
+    heads = Heads(torch.randn(3, 5, dtype=torch.float64), torch.rand(3, dtype=torch.float64))
+    logits = states @ heads.weights[:, :-1].T + heads.weights[:, -1]
+    losses = torch.nn.functional.binary_cross_entropy_with_logits(
+        logits, labels.double()[:, None].expand(-1, 3), reduction="none"
+    )
+    (losses.sum(0) @ heads.zeta).backward()
+    assert states.grad is not None
+    torch.testing.assert_close(heads.gradient(states.detach(), labels.double()), states.grad, atol=1e-6, rtol=0)
+
+
+H = torch.tensor([[1.0, 0.0], [3.0, 0.0], [0.0, 2.0], [0.0, 4.0]])
+
+
+def test_the_loss_of_prototypes() -> None:
+    labels, inside = torch.tensor([1, 1, 0, 0]), torch.tensor([0.9, 0.2, 0.7, 0.1])
+    logits = torch.stack([torch.zeros(4), torch.log(inside / (1 - inside))], 1)
+    loss, gradient = prototype_gradient(H, logits, labels, torch.tensor([[0.0, 0.0], [2.0, 1.0]]))
+    # P_c = (0, 3), (2, 0): norms 3 and 1. P_p = (1.5, 2), (0.5, 1): norm √2.
+    assert loss == pytest.approx(1 + 3 - math.sqrt(2), abs=1e-6)
+    torch.testing.assert_close(gradient[0], torch.tensor([0.3536, -0.1464]), atol=1e-4, rtol=0)
+
+
+def test_the_gradient_of_prototypes_is_that_of_autograd() -> None:
+    torch.manual_seed(1)
+    states = torch.randn(9, 4, dtype=torch.float64, requires_grad=True)
+    logits, labels = torch.randn(9, 2, dtype=torch.float64), torch.tensor([1, 0, 1, 0, 0, 1, 0, 0, 1])
+    shared = torch.randn(2, 4, dtype=torch.float64)
+    own, _ = class_means(states, labels)
+    guess, _ = class_means(states, logits.argmax(-1))
+    ((own - shared).norm(dim=1).sum() - (guess[1] - guess[0]).norm()).backward()
+    assert states.grad is not None
+    _, gradient = prototype_gradient(states.detach(), logits, labels, shared)
+    torch.testing.assert_close(gradient, states.grad, atol=1e-6, rtol=0)
+
+
+def test_an_empty_class_gives_no_term() -> None:
+    logits = torch.tensor([[0.0, 1.0]] * 4)  # all predicted inside
+    loss, gradient = prototype_gradient(H, logits, torch.zeros(4, dtype=torch.long), H.mean(0).expand(2, -1))
+    assert loss == 0
+    assert not gradient.any()
+
+
+def test_the_loss_of_fedproto_is_that_of_autograd() -> None:
+    torch.manual_seed(2)
+    states = torch.randn(6, 3, dtype=torch.float64, requires_grad=True)
+    labels, shared = torch.tensor([1, 0, 1, 0, 0, 0]), torch.randn(2, 3, dtype=torch.float64)
+    objective = Extraction(None, prototypes=Prototypes(shared, torch.tensor([True, True]), 0.7))
+    logits = torch.cat([states.detach(), torch.zeros(6, 2)], 1)
+    found = objective(logits, labels, None, extras(documents=2)).gradient[:, :3]
+    # The mean over documents follows later, so the gradient is twice that of the loss.
+    means, _ = class_means(states, labels)
+    (0.7 * ((means - shared) ** 2).sum()).backward()
+    assert states.grad is not None
+    torch.testing.assert_close(found, 2 * states.grad, atol=1e-6, rtol=0)
+
+
+def test_zeta_is_the_tanh_of_a_distance() -> None:
+    portraits = torch.tensor([[0.0, 0.0], [0.3, 0.4], [0.0, 3.0]])
+    torch.testing.assert_close(
+        zeta(torch.zeros(2), portraits, "tanh"), torch.tensor([0.0, 0.4621, 0.9951]), atol=1e-4, rtol=0
+    )
+    assert zeta(torch.zeros(2), portraits, "one").tolist() == [1.0, 1.0, 1.0]
+    assert float(zeta(torch.zeros(2), portraits, "scaled")[2]) == pytest.approx(math.tanh(3 / math.sqrt(2)))
+
+
+@pytest.mark.parametrize(
+    ("hyper", "rounds", "limit"),
+    [
+        ({}, 1, 0.5),  # (30 · 0.4 + 10 · 0.8) / 40
+        ({"weights": "all"}, 1, 0.2),  # over 100 examples of all clients
+        ({"mode": "as_released"}, 2, 0.4),  # the same, added in each of two rounds
+    ],
+)
+def test_limits_are_means_by_examples(hyper: dict[str, str], rounds: int, limit: float) -> None:
+    algorithm = fedsum.build(Hyperparameters(**hyper))
+    initial = {"head.out.weight": torch.ones(1, 2), "head.out.bias": torch.zeros(1)}
+    state = algorithm.init(initial, 100)
+    for number in range(1, rounds + 1):
+        updates = [
+            Update(initial, n, 1, {fedsum.LIMITS: torch.tensor([loss, loss]), fedsum.PROTOTYPES: torch.zeros(2, 2)})
+            for n, loss in ((30, 0.4), (10, 0.8))
+        ]
+        state = algorithm.server_update(state, updates, Context(seed=1, round=number))
+    assert state.memory[fedsum.LIMITS].tolist() == pytest.approx([limit, limit])
+    assert state.memory[fedsum.HEADS].shape == (2, 3)
+
+
+def test_a_client_whose_units_have_one_label_is_refused_by_name() -> None:
+    class Client:
+        examples = 1
+
+        def fit(self, start: Adapter, *_: object, **__: object) -> Fit:
+            return Fit(start, Trace(0.0, 1, 0.0, {"key_column": 1.0, "key_loss": 1.0}), {})
+
+        def states(self, _adapter: Adapter) -> tuple[Tensor, Tensor, Tensor]:
+            return H, torch.zeros(4, 2), torch.zeros(4, dtype=torch.long)
+
+    algorithm, initial = fedsum.build(Hyperparameters()), {"head.out.weight": torch.ones(1, 2)}
+    sent = algorithm.shares(algorithm.init(initial, 1))
+    assert isinstance(sent, Sent)
+    with pytest.raises(QuorumError, match="client A: all its units are outside extracts; give it a document"):
+        algorithm.client_update(sent, ClientState(initial), Client(), Randomness(1, "A", 1))  # type: ignore[arg-type]
+
+
+def test_the_server_masks_heads_and_does_not_rescale_them() -> None:
+    for rate, share in ((0.0, 1.0), (1.0, 0.0)):
+        assert float(fedsum.masked(torch.ones(50), rate, fedsum.Randomness(1, "head 0", 1)).mean()) == share
+    some = fedsum.masked(torch.full((10_000,), 2.0), 0.3, fedsum.Randomness(1, "head 0", 1))
+    assert float((some == 0).float().mean()) == pytest.approx(0.3, abs=0.02)
+    assert set(some.tolist()) == {0.0, 2.0}
