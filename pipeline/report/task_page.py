@@ -194,7 +194,8 @@ class TaskPage:
             title: {run.row.name: run.places for run in own if run.row.name in named["places"]}
             for title, own in runs.items()
         }
-        kinds = {kind: {title: _curves(own, f"share_{kind}") for title, own in runs.items()} for kind in KINDS}
+        fedsum = {title: [run for run in own if run.row.method == "FedSum"] for title, own in runs.items()}
+        kinds = {kind: {title: _curves(own, f"share_{kind}") for title, own in fedsum.items()} for kind in KINDS}
         found: dict[str, tuple[Panels, str, str]]
         found = {kind: (own, f"share of batches that are {kind}", "round") for kind, own in kinds.items()}
         found["places"] = (places, "share of the chosen units", "place in the document; the last: all others")
