@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
+from typing import Any
+
 
 class QuorumError(Exception):
     """Something outside the code is wrong: a file, a key, a machine.
@@ -15,3 +18,12 @@ class QuorumError(Exception):
     def __init__(self, message: str, code: str = "failed") -> None:
         super().__init__(message)
         self.code = code
+
+
+def listed(module: str) -> Any:
+    """A module that a table of ours names. Raises QuorumError if it, or one that it imports, is not there."""
+    try:
+        return importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        where = f"pipeline/{'/'.join(module.split('.')[1:-1])}/__init__.py"
+        raise QuorumError(f"{where}: names {module}: {error}; add the module, or correct the line") from None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 import math
 
@@ -10,7 +9,7 @@ from pydantic import BaseModel
 
 from pipeline.clients.setting import Balanced, Domains, Iid
 from pipeline.clients.skews import Natural
-from pipeline.errors import QuorumError
+from pipeline.errors import QuorumError, listed
 from pipeline.federated.algorithm import Algorithm
 from pipeline.federated.algorithms import ALGORITHMS
 from pipeline.federated.methods import TURNS, UNITS
@@ -67,7 +66,7 @@ def learner_of(params: Params, name: str) -> Learner | None:
 
 def algorithm_of(params: Params, name: str) -> tuple[Algorithm, BaseModel]:
     """A run's algorithm, with its hyperparameters; an error where they do not fit."""
-    module = importlib.import_module(ALGORITHMS[params.runs[name].method])
+    module = listed(ALGORITHMS[params.runs[name].method])
     hyper = params.hyperparameters_of(name, module.Hyperparameters)
     return module.build(hyper), hyper
 

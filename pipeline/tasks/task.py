@@ -6,13 +6,13 @@ A task is one module with a `TASK`, and one line in `pipeline.tasks`. A language
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from typing_extensions import TypeIs, TypeVar
 
+from pipeline.errors import listed
 from pipeline.model.decoding_rule import DecodingRule
 
 if TYPE_CHECKING:  # torch takes seconds, which stages that only read or score save
@@ -139,4 +139,4 @@ def writes(task: AnyTask) -> TypeIs[WriterTask]:
 
 def load_task(module: str) -> Any:
     """The task that a module defines, of either protocol."""
-    return importlib.import_module(module).TASK
+    return listed(module).TASK

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from planned import other, planned
 
+from pipeline.errors import QuorumError, listed
 from pipeline.plan import code as closure
 from pipeline.plan import resolve as resolving
 from pipeline.plan import training
@@ -201,3 +202,8 @@ def test_a_build_of_one_version_is_that_version(monkeypatch: pytest.MonkeyPatch)
     assert closure._version.__wrapped__("torch") == "2.13.0"
     monkeypatch.undo()
     assert closure._version.__wrapped__("no-such-package-anywhere") == ""
+
+
+def test_a_module_that_a_table_names_and_that_is_not_there_is_one_line() -> None:
+    with pytest.raises(QuorumError, match=r"pipeline/federated/algorithms/__init__.py: names .*gone: No module named"):
+        listed("pipeline.federated.algorithms.gone")
