@@ -108,9 +108,10 @@ class LocalClientData:
         """The gradient of the mean cross-entropy of all training tokens, with the memory of one batch."""
         leaves = _trainable(adapter, self._device)
         total = {name: torch.zeros_like(tensor) for name, tensor in leaves.items()}
+        whole = self._divisor(range(len(self.train)))
         for chosen in self._in_batches():
             self._backward(leaves, chosen, CROSS_ENTROPY)
-            share = self._divisor(chosen) / self._divisor(range(len(self.train)))
+            share = self._divisor(chosen) / whole
             for name, tensor in leaves.items():
                 if tensor.grad is not None:
                     total[name] += share * tensor.grad

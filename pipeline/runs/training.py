@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from typing import NamedTuple
 
 from pipeline.clients.manifest import Manifest
+from pipeline.errors import listed
 from pipeline.federated.algorithm import Algorithm
 from pipeline.federated.blobs import Blobs
 from pipeline.federated.callbacks import Checkpointing, Reporting, SavingRounds, Stopping
@@ -118,6 +118,6 @@ def clients_of_round(order: Training, sizes: Mapping[str, int], number: int) -> 
 
 def bind(order: Training) -> Algorithm:
     """Build the order's algorithm with its hyperparameters; the order names its module, the only one it depends on."""
-    module = importlib.import_module(order.algorithm)
+    module = listed(order.algorithm)
     algorithm: Algorithm = module.build(module.Hyperparameters(**order.hyperparameters))
     return algorithm

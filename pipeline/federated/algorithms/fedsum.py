@@ -90,17 +90,17 @@ def build(hyper: Hyperparameters) -> Algorithm:
         heads = None
         if hyper.perturb and HEADS in sent.memory:
             returns = PORTRAITS in state.memory  # with its last portrait
-            portrait = state.memory[PORTRAITS] if returns else _prototypes(data, sent.adapter, rng.client)
+            portrait = state.memory[PORTRAITS] if returns else _prototypes(*data.states(sent.adapter), rng.client)
             heads = Heads(sent.memory[HEADS], zeta(portrait, sent.memory[PORTRAITS], hyper.distance))
         if released:
             objective = Extraction(limits, share=hyper.key_share, released=True)
             adapter, trace = _released_training(sent.adapter, data, rng, objective, heads)
         else:
             adapter, trace, _ = data.fit(sent.adapter, rng, Extraction(limits, heads, share=hyper.key_share))
-        prototypes = _prototypes(data, adapter, rng.client)
+        found = data.states(adapter)
+        prototypes = _prototypes(*found, rng.client)
         if hyper.prototypes and not released and HEADS in sent.memory:
-            states, logits, labels = data.states(adapter)
-            adapter = data.step(adapter, prototype_gradient(states, logits, labels, sent.memory[PROTOTYPES])[1])
+            adapter = data.step(adapter, prototype_gradient(*found, sent.memory[PROTOTYPES])[1])
         measured = torch.tensor([trace.figures["key_column"], trace.figures["key_loss"]])
         update = Update(adapter, data.examples, trace.steps, {LIMITS: measured, PROTOTYPES: prototypes})
         return ClientState(adapter, {PORTRAITS: prototypes}), update, trace
@@ -160,9 +160,8 @@ def _released_training(
     return adapter, combined(traces)
 
 
-def _prototypes(data: ClientData, adapter: Adapter, client: str) -> Tensor:
+def _prototypes(states: Tensor, _logits: Tensor, labels: Tensor, client: str) -> Tensor:
     """The mean states of a client's units, by label: P_c (2, width). Raises QuorumError if a label has no unit."""
-    states, _, labels = data.states(adapter)
     means, counts = class_means(states, labels)
     if not bool(counts.all()):
         where = "in" if counts[1] else "outside"
