@@ -248,6 +248,10 @@ class Algorithm:
     objective: Objective = CROSS_ENTROPY
     figures: Declared = field(default_factory=dict)
 
+    def draw_of(self, number: int) -> int:
+        """The number of the draw whose clients take part in round `number`; see `rounds_a_draw`."""
+        return -(-number // self.rounds_a_draw)
+
     @property
     def declared(self) -> Declared:
         """The figures that may leave a client, declared by the objective or by the algorithm."""

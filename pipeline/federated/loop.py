@@ -35,6 +35,12 @@ class Participation:
     joins: Mapping[str, int] = field(default_factory=dict)
     draw: Draw = "uniform"
 
+    def select(
+        self, names: Sequence[str], count: int | None, seed: int, number: int, examples: Mapping[str, int]
+    ) -> list[str]:
+        """Select `count` clients in draw `number`; `examples`: client -> how many it has."""
+        return select_clients(names, count, seed, number, examples if self.draw == "by_examples" else None)
+
     def present(self, names: Iterable[str], number: int) -> list[str]:
         """The clients that have joined by round `number`."""
         return [name for name in names if self.joins.get(name, 1) <= number]
@@ -162,9 +168,8 @@ def _renewed(
 
     def select(busy: Collection[str]) -> list[str]:
         free = (participation.clients_per_round or len(present)) - len(answers.pending)
-        weights = answers.engine.trainers if participation.draw == "by_examples" else None
         names = [name for name in present if name not in busy]
-        return select_clients(names, free, seed, -(-number // algorithm.rounds_a_draw), weights)
+        return participation.select(names, free, seed, algorithm.draw_of(number), answers.engine.trainers)
 
     buffer = algorithm.buffer
     updates = answers.in_order(select(())) if buffer is None else answers.as_they_arrive(buffer, select)

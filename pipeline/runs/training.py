@@ -14,7 +14,7 @@ from pipeline.federated.callbacks import Checkpointing, Reporting, SavingRounds,
 from pipeline.federated.checkpoint import load_progress
 from pipeline.federated.engine import EVENT_COLUMNS, Engine
 from pipeline.federated.history import OnRound
-from pipeline.federated.loop import Participation, initial_progress, run_rounds, select_clients
+from pipeline.federated.loop import Participation, initial_progress, run_rounds
 from pipeline.federated.state import Private, Progress
 from pipeline.federated.tolerance import STRICT
 from pipeline.model.adapter import Adapter
@@ -73,7 +73,7 @@ def train(order: Training, open_: Open, examples: int, key: str, run_id: str, on
                 algorithm,
                 engine,
                 progress or initial_progress(algorithm, initial, engine),
-                Participation(order.clients_per_round, order.joins, order.draw),
+                _participation(order),
                 [
                     stopping,
                     *([SavingRounds(key, private)] if order.keep_rounds else []),
@@ -110,10 +110,12 @@ def write_events(run_id: str, order: Training, progress: Progress) -> None:
 
 def clients_of_round(order: Training, sizes: Mapping[str, int], number: int) -> list[str]:
     """The clients that are drawn for a round, of all, of which none joins late; `sizes`: client -> its examples."""
-    weights = sizes if order.draw == "by_examples" else None
-    return select_clients(
-        [*sizes], order.clients_per_round, order.seed, -(-number // bind(order).rounds_a_draw), weights
-    )
+    draw, count = bind(order).draw_of(number), order.clients_per_round
+    return _participation(order).select([*sizes], count, order.seed, draw, sizes)
+
+
+def _participation(order: Training) -> Participation:
+    return Participation(order.clients_per_round, order.joins, order.draw)
 
 
 def bind(order: Training) -> Algorithm:
