@@ -10,6 +10,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
+from pipeline.errors import QuorumError
 from pipeline.federated.algorithm import Algorithm, Context, ServerState, Update
 from pipeline.federated.figures import Figures
 from pipeline.model.adapter import Adapter
@@ -27,11 +28,18 @@ def aggregate(
 
     An algorithm whose clients send nothing has only its own figures. All updates are read, also if the algorithm reads
     none, because clients train when their updates are read.
+
+    Raises QuorumError if the algorithm returns tensors of other names or shapes than the server has.
     """
     cosine = MeanCosine(state.adapter if algorithm.sends == "adapter" else {})
     arriving = cosine.watch(updates) if algorithm.communicates else iter(updates)
     renewed = algorithm.server_update(state, arriving, context)
     deque(arriving, maxlen=0)
+    for name in sorted(state.adapter.keys() | renewed.adapter.keys()):
+        had, has = (adapter[name].shape if name in adapter else None for adapter in (state.adapter, renewed.adapter))
+        if had != has:
+            wrong = f"server_update returns {name} of shape {has}, and the server has {had}"
+            raise QuorumError(f"{algorithm.server_update.__module__}: {wrong}; return the tensors that it was given")
     figures = dict(renewed.figures)
     if algorithm.communicates:
         figures[UPDATE_NORM] = norm(change(renewed.adapter, state.adapter))

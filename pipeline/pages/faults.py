@@ -12,7 +12,7 @@ from pipeline.evaluation.comparisons import read_comparisons
 from pipeline.evaluation.intervals import of_few
 from pipeline.evaluation.pooled import value_of
 from pipeline.federated.history import CLOCK
-from pipeline.pages.files import warnings_of, write_page
+from pipeline.pages.files import say_unknown, warnings_of, write_page
 from pipeline.pages.tasks import effects_of, outcomes_of, write_tables
 from pipeline.plan.orders import ReportOrder
 from pipeline.report.effects import effect_records, effects_table
@@ -35,6 +35,7 @@ def run(order: ReportOrder) -> None:
     files = read_results_of(order.runs)
     outcomes, metrics = outcomes_of(order, files), {metric.name: metric for metric in metrics_of(order)}
     config = read_comparisons(layout.COMPARISONS)
+    say_unknown(order, config.comparisons)
     effects = effects_of(order, config.comparisons, outcomes)
     sections = {name: [outcomes[run] for run in runs if run in outcomes] for name, runs in order.sections.items()}
     tables = {name: [row_of(run, runs[0]) for run in runs] for name, runs in sections.items()}

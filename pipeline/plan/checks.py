@@ -5,7 +5,6 @@ Each check raises ValueError with a line that begins with the key.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Collection, Iterable
 from pathlib import Path
 
@@ -136,15 +135,13 @@ def _run(params: Params, name: str) -> None:
     _known(f"{where}.late", "client", run.late, clients)
     if run.late and not set(clients) - set(run.late):
         raise ValueError(f"{where}.late: leaves no client to begin with; leave one out")
-    training, everyone = params.training_of(name), len(clients) or math.inf
-    count = setting.clients if isinstance(setting, Skewed | Natural) else None
-    if count and (training.clients_per_round or 0) > count:
-        few = f"{training.clients_per_round}, but setting {run.setting} has {count} clients"
+    training, everyone = params.training_of(name), params.clients_of(name)
+    drawn, rules = training.clients_per_round or everyone, training.tolerance or Tolerance()
+    if drawn > everyone and isinstance(setting, Skewed | Natural):
+        few = f"{drawn}, but setting {run.setting} has {everyone} clients"
         raise ValueError(f"{where}: clients_per_round: {few}; lower it")
-    drawn, rules = training.clients_per_round or math.inf, training.tolerance or Tolerance()
-    if (rules.minimum or 0) > min(drawn, everyone):
-        few = f"{rules.minimum}, but a round has {min(drawn, everyone):g} clients"
-        raise ValueError(f"{where}: tolerance.minimum: {few}; lower it")
+    if (rules.minimum or 0) > (present := min(drawn, everyone)):
+        raise ValueError(f"{where}: tolerance.minimum: {rules.minimum}, but a round has {present} clients; lower it")
     if training.faults is not None and training.faults.silent and rules.deadline is None:
         raise ValueError(f"{where}: faults: some clients never answer; set tolerance.deadline, in seconds")
     if clients and training.faults is not None:

@@ -6,6 +6,7 @@ data set before those of the file, and of the run before those of the data set.
 
 from __future__ import annotations
 
+import math
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
@@ -219,6 +220,11 @@ class Params(CommonKnobs):
         if isinstance(wanted, Skewed) and wanted.alpha is None and wanted.beta is None and not wanted.spread:
             filled["alpha"] = self.alpha
         return wanted.model_copy(update=filled)
+
+    def clients_of(self, name: str) -> float:
+        """The number of a run's clients; infinite where the data alone tell."""
+        clients = getattr(self.setting_of(self.runs[name].setting), "clients", None)
+        return clients if isinstance(clients, int) else len(clients or ()) or math.inf
 
     def training_of(self, name: str) -> CommonKnobs:
         """A run's common knobs: its own over its data set's over the file's; a ValueError where one is wrong."""

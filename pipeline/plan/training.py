@@ -134,9 +134,7 @@ def _check_fits(params: Params, name: str, algorithm: Algorithm, hyper: BaseMode
     if algorithm.states and not hasattr(load_task(TASKS[task]), "states_and_logits"):
         raise QuorumError(f"{where}: {run.method} needs states before a head, which {task} lacks; choose task: extract")
     setting = params.settings[run.setting]
-    clients = getattr(params.setting_of(run.setting), "clients", None)
-    present = clients if isinstance(clients, int) else len(clients or ()) or math.inf
-    present = min(present, params.training_of(name).clients_per_round or math.inf)
+    present = min(params.clients_of(name), params.training_of(name).clients_per_round or math.inf)
     if (needed := max(algorithm.needs, algorithm.buffer or 1)) > present:
         raise QuorumError(f"{where}: {run.method} needs {needed} clients in a round, and {present} take part; let more")
     by_client = isinstance(setting, Domains | Iid | Balanced) or (isinstance(setting, Natural) and setting.own)

@@ -69,6 +69,14 @@ def test_an_algorithm_adds_figures_which_its_state_does_not_keep() -> None:
     assert (state, figures) == (ServerState(one(2.0)), {"round_twice": 2, "update_norm": 2.0})
 
 
+def test_a_server_update_that_returns_other_tensors_is_refused() -> None:
+    renamed = replace(
+        FEDAVG, server_update=lambda state, updates, context: ServerState({"another": state.adapter["x"]})
+    )
+    with pytest.raises(QuorumError, match=r"server_update returns another of shape .*1.*, and the server has None; "):
+        aggregate(renamed, ServerState({"x": torch.zeros(1)}), [Update({"x": torch.ones(1)}, 1, 1)], CONTEXT)
+
+
 def test_a_server_that_receives_nothing_has_no_figures() -> None:
     assert of_round(SINGLE, (4, 1), (1, 5)) == {}
 

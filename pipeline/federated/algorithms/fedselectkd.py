@@ -43,7 +43,7 @@ class DistillationKnobs(Knobs):
 
     weight: float = Field(ge=0, le=1, alias="lambda", description="λ (Eq. 6), the weight of the divergence.")
     local_start: Literal["own", "server"] = Field(
-        default="own", description="Where a client's round starts: its own adapter, or the server's."
+        default="server", description="Where a client's round starts: its own adapter, or the server's."
     )
     kd_from_round: int = Field(default=1, ge=1, description="The first round that distils (ablation).")
     kd_direction: Direction = Field(default="forward", description="KL(q_g ‖ q_l), or KL(q_l ‖ q_g) (`reverse`).")
