@@ -6,6 +6,7 @@ Prose is in `templates/`: a page's own, and `pieces.html.j2` with a macro for ea
 from __future__ import annotations
 
 import base64
+import os
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -135,8 +136,9 @@ def source_of(name: str, source: Json) -> str:
 
 
 def embedded(path: Path, caption: str) -> Markup:
-    """An SVG file as part of the page, with its caption."""
-    return piece("figure", caption=caption, content=base64.b64encode(path.read_bytes()).decode("ascii"))
+    """An SVG file as part of the page, with its caption; it links to the file, which a narrow screen shows larger."""
+    content = base64.b64encode(path.read_bytes()).decode("ascii")
+    return piece("figure", caption=caption, content=content, file=os.path.relpath(path, layout.REPORT.parent))
 
 
 def p_value(value: float) -> str:
