@@ -36,6 +36,7 @@ COMPARISONS = (
     "rouge",
     "arithmetic",
     "encoder_step",
+    "extraction_run",
     "federations",
 )
 PACKAGES = ("torch", "transformers", "rouge-score", "rouge-score-rs")
