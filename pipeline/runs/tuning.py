@@ -249,7 +249,7 @@ def _outcome(trial: Trial) -> Json:
             raise
         say(f"tune: {trial}: diverged: {error}")
         return {"validation_loss": math.inf, "best_rounds": "", "rounds": 0, "ended": "divergence"}
-    best = private.best[owner].values()
+    best = private.best.get(owner, {}).values()  # clients' own models may be scored together, without a best round
     losses = [one.loss for one in best]
     if trial.order.evaluated == "last":
         losses = [loss for row in progress.last if (loss := row.known_loss(owner)) is not None]
