@@ -50,10 +50,10 @@ def read_cues(lines: Sequence[str]) -> Transcript:
         for above, times in again.items()
         if (match := _NAMING.fullmatch(above)) and ('"' in above or (times > 1 and not above.isdecimal()))
     }
-    parts = [list(_parts(words, named.get(above))) for above, words in cues]
+    parts = [list(_parts(words, named.get(above, ""))) for above, words in cues]
     flat = [part for cue in parts for part in cue]
     voices = {label.name for _, label in flat if label.name}
-    labels = labels_of({key: label.words for key, (_, label) in enumerate(flat) if label.name is None}, voices)
+    labels = labels_of({key: label.words for key, (_, label) in enumerate(flat) if not label.name}, voices)
     key = count()
     once = _once([[(place, labels.get(next(key), label)) for place, label in cue] for cue in parts])
     with_words, left = {place for place, _ in flat}, {place for place, *_ in once}
@@ -86,7 +86,7 @@ def _cues(lines: Sequence[str]) -> tuple[list[Cue], dict[int, Kind]]:
     return cues, kinds
 
 
-def _parts(lines: Sequence[tuple[int, str]], voice: str | None) -> Iterator[tuple[int, Label]]:
+def _parts(lines: Sequence[tuple[int, str]], voice: str) -> Iterator[tuple[int, Label]]:
     """The voices of a cue. Words may follow a closing tag, as in `<v Reader></v>In the beginning`."""
     for place, line in lines:
         for number, text in enumerate(_VOICE.split(line)):  # words, then a name and words for each voice

@@ -48,11 +48,11 @@ def transcript_of(
     turns: list[tuple[str, list[str]]] = []
     speaker, names_all, new = UNKNOWN, False, False
     for place, label, begins in parts:
-        if label.name is not None:
+        if label.name:
             speaker, names_all = label.name, label.names_all
         elif begins and names_all:
             speaker = UNKNOWN
-        new |= (begins and speaker == UNKNOWN) or (labels_begin and label.name is not None)
+        new |= (begins and speaker == UNKNOWN) or (labels_begin and label.name != "")
         if words := clean(label.words):
             if is_first := new or not turns or turns[-1][0] != speaker:
                 turns.append((speaker, []))

@@ -61,9 +61,9 @@ _TITLES = re.compile(
 
 
 class Label(NamedTuple):
-    """Words, with their speaker if one is named: surely, or by a tool that names all."""
+    """Words, with their speaker, or "", if none is named: surely, or by a tool that names all."""
 
-    name: str | None
+    name: str
     words: str = ""
     sure: bool = False
     names_all: bool = False
@@ -76,9 +76,9 @@ def speaker_of(text: str) -> str:
 
 
 def untimed(line: str) -> str:
-    """A line without a time in brackets before its words."""
-    timed = _TIMED.match(line) if line[:1] in ("[", "(") else None
-    return line[timed.end() :] if timed else line
+    """A line without a time before its words in square brackets, or in others if there are no words."""
+    timed = _TIMED.match(line)
+    return line[timed.end() :] if timed and (line[0] == "[" or timed.end() == len(line)) else line
 
 
 def label_of(line: str) -> Label | None:
@@ -105,15 +105,13 @@ def label_of(line: str) -> Label | None:
 
 
 def labels_of(texts: Mapping[int, str], known: Collection[str] = ()) -> dict[int, Label]:
-    """The lines whose label is a speaker's. A label without words, as a line `Ann:` above them, recurs."""
+    """The lines whose label is a speaker's. One label alone without words, as `Agenda:` above them, is none."""
     found = {place: label for place, text in texts.items() if (label := label_of(text))}
     counts = Counter(label.name for label in found.values())
     names = _names_of(counts, len(texts)).union(known)
-    return {
-        place: label
-        for place, label in found.items()
-        if label.sure or (label.name in names and (label.words or counts[label.name] > 1))
-    }
+    named = {place: label for place, label in found.items() if label.sure or label.name in names}
+    alone = sum(not label.words for label in named.values())
+    return {place: label for place, label in named.items() if label.sure or label.words or alone > 1}
 
 
 def _heading_of(line: str) -> tuple[str, str, bool] | None:

@@ -46,13 +46,11 @@ def read(path: Path) -> Transcript:
 
     Raises QuorumError if the file is missing, of another format or damaged, or holds no turn.
     """
+    ending, remedy = path.suffix.lower(), f"export the meeting as {', '.join(READERS)}"
     if not path.is_file():
-        raise QuorumError(f"{path}: no such file; give a meeting as {', '.join(READERS)}")
-    ending = path.suffix.lower()
+        raise QuorumError(f"{path}: no such file; {remedy}")
     if ending not in READERS:
-        raise QuorumError(
-            f"{path}: {path.suffix} is no format that is read; export the meeting as {', '.join(READERS)}"
-        )
+        raise QuorumError(f"{path}: {path.suffix} is no format that is read; {remedy}")
     if ending == ".json":  # each turn is a line
         turns = parse_meeting(path).turns
         parts = [(place, Label(turn.speaker.strip() or UNKNOWN, turn.text), True) for place, turn in enumerate(turns)]
@@ -82,7 +80,7 @@ def _read_paragraphs(lines: Sequence[str]) -> Transcript:
     has_header = first not in labels or not labels[first].names_all
     parts, ended = [], True
     for place, line in enumerate(stripped):
-        label, ends = labels.get(place, Label(None, untimed(line))), bool(_ENDS_SENTENCE.search(line[-9:]))
+        label, ends = labels.get(place, Label("", untimed(line))), bool(_ENDS_SENTENCE.search(line[-9:]))
         if place not in labels and place < first and has_header and not ends:
             kinds.setdefault(place, "header")
         elif place in labels or place in texts:
