@@ -105,8 +105,8 @@ def check(folder: Path) -> list[Checked]:
                     if (named := by_name.get(same_name(row["file"]))) is None:
                         raise QuorumError(f"line {line}: this folder has no meeting {row['file']!r}")
                     if named in meetings:
-                        asked = row["summary"], row["query"], row.get("turns", "")
-                        meetings[named] = _with_summary(meetings[named], f"line {line}", *asked)
+                        cells = row["summary"], row["query"], row.get("turns", "")
+                        meetings[named] = _with_summary(meetings[named], f"line {line}", *cells)
     return [Checked(path, meeting, read=files[path]) for path, meeting in meetings.items()] + faults
 
 
