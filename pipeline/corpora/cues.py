@@ -11,10 +11,10 @@ import html
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
+from itertools import count, pairwise
 
-from pipeline.corpora.said import Kind, Said
-from pipeline.corpora.speakers import LONGEST_NAME, STAMP, UNKNOWN, labels_of, speaker_of
+from pipeline.corpora.said import Kind, Part, Transcript, transcript_of
+from pipeline.corpora.speakers import LONGEST_NAME, STAMP, Label, labels_of, speaker_of
 from pipeline.corpora.text import visible
 
 _TIMES = re.compile(rf"\s*+{STAMP}(?:\s*+-[ -]>\s*+|,){STAMP}(?:\s++[\w-]{{1,20}}:\S++)*+\s*+")
@@ -29,39 +29,42 @@ _TAG = re.compile(
 r"""A tag of WebVTT or SubRip, a time within a cue, `{\an8}`; other text between < and > is words."""
 _ENTITY = re.compile(r"&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z]{2,10});")
 _LONGEST_OVERLAP = 200
-Part = tuple[int, str | None, str]
-"""(Place of the line, speaker if a tag or the line above the times names one, words)."""
+Cue = tuple[str, list[tuple[int, str]]]
+"""(The line above the times, the lines below them with their places)."""
 
 
 def is_cues(lines: Sequence[str]) -> bool:
     """Whether a text is subtitles, also in a file of another name: it begins as they do, or has numbers above times."""
-    texts = [line for line in map(str.strip, lines) if line]
-    begins = texts[0] if texts else ""
-    is_sbv = "-" not in begins and _TIMES.fullmatch(begins)
-    numbered = (above.isdecimal() and _TIMES.fullmatch(line) for above, line in pairwise(texts))
-    return begins.startswith("WEBVTT") or bool(is_sbv) or any(numbered)
+    texts = ["", *(line for line in map(str.strip, lines) if line)]
+    starts = (above.isdecimal() or (not above and "-" not in line) for above, line in pairwise(texts))
+    timed = (_TIMES.fullmatch(line) for line in texts[1:])
+    return "".join(texts[:2]).startswith("WEBVTT") or any(map(all, zip(starts, timed, strict=True)))
 
 
-def read_cues(lines: Sequence[str]) -> tuple[list[Said], dict[int, Kind]] | None:
-    """(Words with speakers, kinds of the lines without words), or None if no line has a cue's times."""
+def read_cues(lines: Sequence[str]) -> Transcript:
+    """The turns of subtitles, and the kinds of the lines."""
     cues, kinds = _cues(lines)
-    if not cues and not is_cues(lines):
-        return None
     again = Counter(above for above, _ in cues)
     named = {
         above: speaker_of(match["name"])
-        for above, count in again.items()
-        if (match := _NAMING.fullmatch(above)) and ('"' in above or (count > 1 and not above.isdecimal()))
+        for above, times in again.items()
+        if (match := _NAMING.fullmatch(above)) and ('"' in above or (times > 1 and not above.isdecimal()))
     }
-    parts = [list(_parts(words, named.get(above))) for above, words in cues]
-    with_words = {place for cue in parts for place, _, _ in cue}
-    kinds |= {place: "layout" for _, words in cues for place, _ in words if place not in with_words}
-    return _unrolled(_said(parts), kinds), kinds
+    parts = [list(_parts(words, named.get(above, ""))) for above, words in cues]
+    flat = [part for cue in parts for part in cue]
+    voices = {label.name for _, label in flat if label.name}
+    labels = labels_of({key: label.words for key, (_, label) in enumerate(flat) if not label.name}, voices)
+    key = count()
+    once = _once([[(place, labels.get(next(key), label)) for place, label in cue] for cue in parts])
+    with_words, left = {place for place, _ in flat}, {place for place, *_ in once}
+    for place in (place for _, words in cues for place, _ in words if place not in left):
+        kinds[place] = "repeated" if place in with_words else "layout"
+    return transcript_of(once, kinds, lines, labels_begin=False)
 
 
-def _cues(lines: Sequence[str]) -> tuple[list[tuple[str, list[tuple[int, str]]]], dict[int, Kind]]:
-    """The cues, each as (line above its times, its lines with their places); and the kinds of other lines."""
-    cues: list[tuple[str, list[tuple[int, str]]]] = []
+def _cues(lines: Sequence[str]) -> tuple[list[Cue], dict[int, Kind]]:
+    """The cues, and the kinds of other lines."""
+    cues: list[Cue] = []
     kinds: dict[int, Kind] = {}
     times = [bool(_TIMES.fullmatch(line) or _DAMAGED.fullmatch(line)) for line in lines]
     above, in_note, after_empty = "", False, True
@@ -83,7 +86,7 @@ def _cues(lines: Sequence[str]) -> tuple[list[tuple[str, list[tuple[int, str]]]]
     return cues, kinds
 
 
-def _parts(lines: Sequence[tuple[int, str]], voice: str | None) -> Iterator[Part]:
+def _parts(lines: Sequence[tuple[int, str]], voice: str) -> Iterator[tuple[int, Label]]:
     """The voices of a cue. Words may follow a closing tag, as in `<v Reader></v>In the beginning`."""
     for place, line in lines:
         for number, text in enumerate(_VOICE.split(line)):  # words, then a name and words for each voice
@@ -91,45 +94,29 @@ def _parts(lines: Sequence[tuple[int, str]], voice: str | None) -> Iterator[Part
             if number % 2:
                 voice = speaker_of(plain)
             elif plain:
-                yield place, voice, plain
+                yield place, Label(voice, plain, names_all=True)
 
 
-def _said(cues: Sequence[Sequence[Part]]) -> list[list[Said]]:
-    """The words of each cue with their speakers. Labels before words name speakers where no tag does."""
-    parts = {(cue, number): part for cue, found in enumerate(cues) for number, part in enumerate(found)}
-    known = {voice for _, voice, _ in parts.values() if voice}
-    labels = labels_of({key: words for key, (_, voice, words) in parts.items() if voice is None}, known)
-    said: list[list[Said]] = [[] for _ in cues]
-    speaker, is_each_named = "", False
-    for key, (place, voice, words) in parts.items():
-        begins = key[1] == 0
-        if voice is not None:
-            speaker, is_each_named = voice, True
-        elif key in labels:
-            speaker, words, _, is_each_named = labels[key]
-        elif not speaker or (begins and is_each_named):
-            speaker = UNKNOWN
-        said[key[0]].append(Said(place, speaker, words, new=begins and speaker == UNKNOWN))
-    return said
+def _once(cues: Sequence[Sequence[tuple[int, Label]]]) -> list[Part]:
+    """The words of all cues; once, where most begin with the words with which the one before ends.
 
-
-def _unrolled(said: Sequence[Sequence[Said]], kinds: dict[int, Kind]) -> list[Said]:
-    """The words of all cues; once, where most begin with the words with which the one before ends, and some go on."""
-    cues = [cue for cue in said if cue]
-    words = [[(one.speaker, word) for one in cue for word in one.words.split()] for cue in cues]
+    Most are half of the cues where some go on, and else three quarters, as whisperX writes that highlights each word.
+    """
+    cues = list(filter(None, cues))
+    words = [[(label.name, word) for _, label in cue for word in label.words.split()] for cue in cues]
     overlaps = [0, *(_overlap(before, after) for before, after in pairwise(words))]
     goes_on = any(0 < overlap < len(cue) for overlap, cue in zip(overlaps, words, strict=False))
-    if not goes_on or 2 * sum(map(bool, overlaps)) < len(cues) - 1:
-        return [one for cue in cues for one in cue]
+    rolls = sum(map(bool, overlaps)) >= (len(cues) - 1) * (0.5 if goes_on else 0.75) > 0
     once = []
-    for cue, overlap in zip(cues, overlaps, strict=True):
-        for one in cue:
-            texts = one.words.split()
-            if texts[overlap:]:
-                once.append(Said(one.place, one.speaker, " ".join(texts[overlap:]), cue[0].new))
-            else:
-                kinds.setdefault(one.place, "repeated")
+    for cue, overlap in zip(cues, overlaps, strict=False):
+        begins = True
+        for place, label in cue:
+            texts = label.words.split()
+            left = texts[overlap if rolls else 0 :]
             overlap = max(overlap - len(texts), 0)
+            if left or not texts:
+                once.append((place, label._replace(words=" ".join(left)), begins))
+                begins = False
     return once
 
 
@@ -140,4 +127,4 @@ def _overlap(before: Sequence[object], after: Sequence[object]) -> int:
     (2, 0)
     """
     longest = min(len(before), len(after), _LONGEST_OVERLAP)
-    return next((count for count in range(longest, 0, -1) if before[-count:] == after[:count]), 0)
+    return next((size for size in range(longest, 0, -1) if before[-size:] == after[:size]), 0)

@@ -8,7 +8,7 @@ encoding is taken in which most letters beyond ASCII are those of one language; 
 from __future__ import annotations
 
 import re
-from collections import Counter
+from contextlib import suppress
 
 UTF8 = "UTF-8"
 _WEST, _CENTRAL = ("cp1252", "mac_roman", "cp850"), ("cp1250", "iso8859_2", "cp852")
@@ -27,11 +27,11 @@ LANGUAGES: dict[str, tuple[tuple[str, ...], str]] = {
     "hr": (_CENTRAL, "čćđšž"),
     "ro": (_CENTRAL, "ăâîşţ"),
     "tr": (("cp1254",), "çğıİöşüâî"),
-    "ru": (("cp1251", "koi8_r", "cp866"), "абвгдеёжзийклмнопрстуфхцчшщъыьэюя"),
-    "uk": (("cp1251", "koi8_u"), "абвгґдеєжзиіїйклмнопрстуфхцчшщьюя"),
-    "el": (("cp1253",), "αβγδεζηθικλμνξοπρσςτυφχψωάέήίόύώϊϋΐΰ"),
-    "he": (("cp1255",), "אבגדהוזחטיכךלמםנןסעפףצץקרשת"),
-    "ar": (("cp1256",), "ءآأؤإئابةتثجحخدذرزسشصضطظعغفقكلمنهوىي"),
+    "he": (("cp1255",), "א-ת"),
+    "ru": (("cp1251", "koi8_r", "cp866"), "а-яё"),
+    "uk": (("cp1251", "koi8_u"), "а-щґєіїьюя"),
+    "el": (("cp1253",), "ά-ώΐ"),
+    "ar": (("cp1256",), "ء-غف-ي"),
     "ja": (("cp932", "euc_jp"), ""),
     "zh": (("gb18030", "big5"), ""),
     "ko": (("cp949",), ""),
@@ -51,19 +51,22 @@ def decode(content: bytes) -> tuple[str, str] | None:
     >>> decode("Jörg: Grüße.".encode("cp1252")), decode("Łódź".encode("cp1250")), decode("déjà".encode()[:-1])
     (('Jörg: Grüße.', 'cp1252'), ('Łódź', 'cp1250'), ('déj', 'UTF-8, cut off at its end'))
     """
-    found = _utf16(content) or _utf8(content) or _by_language(content) or _by_library(content)
+    found = _by_form(content) or _by_language(content)
+    if found is None:
+        from charset_normalizer import from_bytes
+
+        best = from_bytes(content).best()
+        found = (str(best), best.encoding) if best else None
     return None if found is None or "\0" in found[0] else found
 
 
-def _utf16(content: bytes) -> tuple[str, str] | None:
-    """Of a text with a mark, or with a NUL in every third byte or more: Latin letters have one each."""
-    name = {b"\xff\xfe": "UTF-16-LE", b"\xfe\xff": "UTF-16-BE"}.get(content[:2])
-    if name is None and content.count(0) * 3 >= len(content) > 0:
-        name = "UTF-16-LE" if content[1::2].count(0) >= content[::2].count(0) else "UTF-16-BE"
-    return (content.decode(name, "ignore").removeprefix("\ufeff"), name) if name else None
-
-
-def _utf8(content: bytes) -> tuple[str, str] | None:
+def _by_form(content: bytes) -> tuple[str, str] | None:
+    """UTF-16 with a mark, or with a NUL in every third byte or more (Latin letters have one each); UTF-8."""
+    utf16 = {b"\xff\xfe": "UTF-16-LE", b"\xfe\xff": "UTF-16-BE"}.get(content[:2])
+    if utf16 is None and content.count(0) * 3 >= len(content) > 0:
+        utf16 = "UTF-16-LE" if content[1::2].count(0) >= content[::2].count(0) else "UTF-16-BE"
+    if utf16:
+        return content.decode(utf16, "ignore").removeprefix("\ufeff"), utf16
     try:
         return content.decode("utf-8-sig"), UTF8
     except UnicodeDecodeError as error:
@@ -71,8 +74,7 @@ def _utf8(content: bytes) -> tuple[str, str] | None:
         if error.reason == "unexpected end of data" and (len(tail) > 1 or not before.isascii() or tail in _LEADS):
             return before.decode("utf-8-sig"), f"{UTF8}, cut off at its end"
     text = content.decode("utf-8-sig", "replace")
-    damaged = text.count("\ufffd") * 10 <= len(text) - len(text.encode("ascii", "ignore"))
-    return (text, f"{UTF8} with damaged letters") if damaged else None
+    return (text, f"{UTF8} with damaged letters") if text.count("\ufffd") * 10 <= _beyond_ascii(text) else None
 
 
 def _by_language(content: bytes) -> tuple[str, str] | None:
@@ -82,35 +84,20 @@ def _by_language(content: bytes) -> tuple[str, str] | None:
     best, chosen = FITS, None
     for name, (encodings, letters) in LANGUAGES.items():
         for encoding in encodings if letters or name == language else ():
-            try:
+            with suppress(UnicodeDecodeError):
                 text, fit = content.decode(encoding), _fit(sample.decode(encoding, "ignore"), letters)
-            except UnicodeDecodeError:
-                continue
-            score = fit * (1 if name else MIXED) + DECLARED * (name == language)
-            if score > best:
-                best, chosen = score, (text, encoding)
+                score = fit * (1 if name else MIXED) + DECLARED * (name == language)
+                best, chosen = (score, (text, encoding)) if score > best else (best, chosen)
     return chosen
 
 
 def _fit(text: str, letters: str) -> float:
     """The share of characters beyond ASCII that fit: in a word of one script, no capital after a small letter."""
-    places = Counter(zip(f" {text}", text, f"{text[1:]} ", strict=False))
-    found = {place: count for place, count in places.items() if not place[1].isascii()}
-    is_latin = letters[-1:] < "\u0250"
-    fitting = sum(
-        count
-        for (before, letter, after), count in found.items()
-        if letter in NEUTRAL
-        or (
-            (not letters or letter in letters or (letter.lower() in letters and not before.islower()))
-            and (is_latin or not any(c.isascii() and c.isalpha() for c in (before, after)))
-        )
-    )
-    return fitting / (sum(found.values()) or 1)
+    fits = rf"[{letters}{NEUTRAL}]|(?<![a-z{letters}])(?i:[{letters}])" if letters else "."
+    if letters[-1:] > "\u0250":
+        fits = rf"(?<![A-Za-z])(?:{fits})(?![A-Za-z])"
+    return len(re.findall(rf"(?![\0-\x7f])(?:{fits})", text)) / (_beyond_ascii(text) or 1)
 
 
-def _by_library(content: bytes) -> tuple[str, str] | None:
-    from charset_normalizer import from_bytes
-
-    best = from_bytes(content).best()
-    return (str(best), best.encoding) if best else None
+def _beyond_ascii(text: str) -> int:
+    return len(text) - len(text.encode("ascii", "ignore"))

@@ -10,7 +10,7 @@ schema, one JSON file a meeting.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -21,7 +21,7 @@ from pipeline.corpora.hash_order import tenths
 from pipeline.corpora.people_files import rows_of, same_name, text_of
 from pipeline.corpora.qmsum import Meeting, Query, parse_meeting
 from pipeline.corpora.said import Transcript
-from pipeline.corpora.transcripts import READERS, of_meeting, read
+from pipeline.corpora.transcripts import READERS, read
 from pipeline.errors import QuorumError
 from pipeline.workspace.files import write_json
 from pipeline.workspace.progress import say
@@ -89,9 +89,12 @@ def check(folder: Path) -> list[Checked]:
     faults: list[Checked] = []
     for path in paths:
         with _collecting(path, faults):
-            meeting, files[path] = _read(path)
+            files[path] = read(path)
+            meeting = (
+                parse_meeting(path) if path.suffix.lower() == ".json" else Meeting(path.stem, files[path].turns, ())
+            )
             summary = summaries.pop(same_name(path.stem), None)
-            meetings[path] = _with_summary(meeting, summary) if summary else meeting
+            meetings[path] = _with_summary(meeting, f"{summary}", text_of(summary)) if summary else meeting
     for summary in summaries.values():
         faults.append(Checked(summary, None, "has no meeting of its name; rename it as the meeting, or remove it"))
     by_name = {same_name(path.name): path for path in paths}
@@ -102,7 +105,8 @@ def check(folder: Path) -> list[Checked]:
                     if (named := by_name.get(same_name(row["file"]))) is None:
                         raise QuorumError(f"line {line}: this folder has no meeting {row['file']!r}")
                     if named in meetings:
-                        meetings[named] = _with_query(meetings[named], row, line)
+                        cells = row["summary"], row["query"], row.get("turns", "")
+                        meetings[named] = _with_summary(meetings[named], f"line {line}", *cells)
     return [Checked(path, meeting, read=files[path]) for path, meeting in meetings.items()] + faults
 
 
@@ -115,41 +119,19 @@ def _collecting(path: Path, faults: list[Checked]) -> Iterator[None]:
         faults.append(Checked(path, None, str(error).removeprefix(f"{path}: ")))
 
 
-def _read(path: Path) -> tuple[Meeting, Transcript]:
-    if path.suffix.lower() == ".json":
-        meeting = parse_meeting(path)
-        return meeting, of_meeting(meeting)
-    transcript = read(path)
-    return Meeting(path.stem, transcript.turns, ()), transcript
+def _with_summary(meeting: Meeting, where: str, summary: str, query: str = "", turns: str = "") -> Meeting:
+    """A meeting with a summary of all its turns, or of those from A to B.
 
-
-def _with_summary(meeting: Meeting, summary: Path) -> Meeting:
-    """A meeting with the summary in a file."""
-    text = " ".join(text_of(summary).split())
-    if not text:
-        raise QuorumError(f"{summary}: is empty; write the summary, or remove the file")
-    return _added(meeting, WHOLE, text, (0, len(meeting.turns) - 1))
-
-
-def _with_query(meeting: Meeting, row: Mapping[str, str], line: int) -> Meeting:
-    """A meeting with the summary of a table's row.
-
-    Raises QuorumError if there is no summary, or the turns are not among the meeting's.
+    Raises QuorumError, which names the place, if there is no summary, or the turns are not among the meeting's.
     """
-    query, summary = (" ".join(row[column].split()) for column in ("query", "summary"))
-    if not summary:
-        raise QuorumError(f"line {line}: summary is empty; write it, or remove the row")
-    turns, count = row.get("turns", "").strip() or f"1-{len(meeting.turns)}", len(meeting.turns)
-    match = re.fullmatch(r"(\d{1,9})\s*+-\s*+(\d{1,9})", turns)
+    query, answer, count = " ".join(query.split()) or WHOLE, " ".join(summary.split()), len(meeting.turns)
+    if not answer:
+        raise QuorumError(f"{where}: summary is empty; write it, or remove it")
+    match = re.fullmatch(r"(\d{1,9})\s*+-\s*+(\d{1,9})", turns.strip() or f"1-{count}")
     if match is None or not 1 <= int(match[1]) <= int(match[2]) <= count:
-        raise QuorumError(
-            f"line {line}: turns {turns[:20]!r}: give A-B with 1 <= A <= B <= {count}, the number of turns"
-        )
-    return _added(meeting, query or WHOLE, summary, (int(match[1]) - 1, int(match[2]) - 1))
-
-
-def _added(meeting: Meeting, query: str, answer: str, span: tuple[int, int]) -> Meeting:
-    return replace(meeting, queries=(*meeting.queries, Query(query=query, answer=answer, relevant_text_span=(span,))))
+        raise QuorumError(f"{where}: turns {turns[:20]!r}: give A-B with 1 <= A <= B <= {count}, the number of turns")
+    added = Query(query=query, answer=answer, relevant_text_span=((int(match[1]) - 1, int(match[2]) - 1),))
+    return replace(meeting, queries=(*meeting.queries, added))
 
 
 def split_folder(folder: Path, into: Path, *, roles: bool = False, query: str = WHOLE) -> None:

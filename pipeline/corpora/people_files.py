@@ -15,26 +15,21 @@ from pipeline.errors import QuorumError
 from pipeline.workspace.progress import say
 
 
-def read_text(path: Path) -> tuple[str, str]:
-    """(The text of a file, its encoding); see `encodings`. An encoding other than UTF-8 is printed.
+def text_of(path: Path) -> str:
+    """The text of a file; see `encodings`. An encoding other than UTF-8 is printed.
 
     Raises QuorumError if it cannot be read, or is no text.
     """
     try:
-        content = path.read_bytes()
+        found = decode(path.read_bytes())
     except OSError as error:
         raise QuorumError(f"{path}: could not be read ({error.strerror}); check what it is") from None
-    found = decode(content)
     if found is None:
         raise QuorumError(f"{path}: is no text in any known encoding; save it as UTF-8")
-    if found[1] != UTF8:
-        say(f"{path}: read as {found[1]}; if words look wrong, save it as UTF-8")
-    return found
-
-
-def text_of(path: Path) -> str:
-    """See `read_text`."""
-    return read_text(path)[0]
+    text, encoding = found
+    if encoding != UTF8:
+        say(f"{path}: read as {encoding}; if words look wrong, save it as UTF-8")
+    return text
 
 
 def same_name(name: str) -> str:
@@ -74,7 +69,7 @@ def rows_of(path: Path, columns: Sequence[str], *, shorter: bool = False) -> Ite
         if not any(map(str.strip, cells)):
             continue
         if header is None:
-            header = _names(cells)
+            header = [name.strip().lower() for name in cells]
             check_columns(path, header, columns)
             if twice := [name for name, times in Counter(header).items() if name and times > 1]:
                 raise QuorumError(f"{where}: has two columns {twice[0]!r}; remove or rename one")
@@ -87,15 +82,11 @@ def rows_of(path: Path, columns: Sequence[str], *, shorter: bool = False) -> Ite
             yield line, dict(zip_longest(header, cells, fillvalue=""))
 
 
-def _names(header: Iterable[str]) -> list[str]:
-    return [name.strip().lower() for name in header]
-
-
 def _delimiter(text: str, columns: Iterable[str]) -> str:
     """What separates the header's columns: a comma, unless the needed ones are there with another separator."""
-    header = next(filter(str.strip, io.StringIO(text, newline="")), "")
+    header = next(filter(str.strip, io.StringIO(text, newline="")), "").lower()
     rows = {delimiter: next(csv.reader([header], delimiter=delimiter), []) for delimiter in ",;\t"}
-    return next((delimiter for delimiter, cells in rows.items() if {*columns} <= {*_names(cells)}), ",")
+    return next((delimiter for delimiter, cells in rows.items() if {*columns} <= {*map(str.strip, cells)}), ",")
 
 
 def check_columns(path: Path, found: Iterable[str], needed: Sequence[str]) -> None:

@@ -13,6 +13,7 @@ from pathlib import Path
 from pipeline.corpora.conversation import Conversation
 from pipeline.corpora.documents import Document, cut, sentences
 from pipeline.corpora.example import Split
+from pipeline.corpora.people_files import text_of
 from pipeline.corpora.text import normal
 from pipeline.workspace.files import read_jsonl
 
@@ -45,7 +46,7 @@ def bbc(folder: Path) -> Documents:
 def _article(identity: str, split: Split, path: Path) -> Document:
     summary = path.parents[2] / "Summaries" / path.parent.name / path.name
     units = sentences("\n".join(_body(path)))
-    labels = extracted(units, _text(summary))
+    labels = extracted(units, text_of(summary))
     reference = "\n".join(unit for unit, own in zip(units, labels, strict=True) if own)
     return Document(identity, split, path.parent.name, identity, tuple(map(cut, units)), labels, (reference,), SHARE)
 
@@ -93,9 +94,9 @@ def sumpubmed(folder: Path) -> Documents:
     articles = []
     for name, split in _splits(paths, tested=300, validated=100).items():
         abstract = folder / "shorter_abstract" / f"abst_{name.partition('/')[2]}.txt"
-        lines = (cut(line) for line in _text(paths[name]).splitlines())
+        lines = (cut(line) for line in text_of(paths[name]).splitlines())
         units = tuple(unit for unit in lines if len(unit.split()) >= SHORTEST)
-        reference = "\n".join(line.strip() for line in _text(abstract).splitlines() if line.strip())
+        reference = "\n".join(line.strip() for line in text_of(abstract).splitlines() if line.strip())
         articles.append(Document(name, split, "", name, units, (), (reference,), EXTRACTED))
     return _used(articles, len(paths))
 
@@ -126,15 +127,7 @@ def _used(documents: Sequence[Document], published: int) -> Documents:
 
 def _body(path: Path) -> list[str]:
     """The lines of an article without its title."""
-    return [line for line in _text(path).splitlines()[1:] if line.strip()]
-
-
-def _text(path: Path) -> str:
-    data = path.read_bytes()
-    try:
-        return data.decode("utf-8")
-    except UnicodeDecodeError:
-        return data.decode("latin-1")
+    return [line for line in text_of(path).splitlines()[1:] if line.strip()]
 
 
 def _letters(text: str) -> str:

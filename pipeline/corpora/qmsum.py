@@ -13,13 +13,15 @@ from itertools import product
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, BaseModel, Field, ValidationError, field_validator
+from pydantic import AfterValidator, AliasChoices, BaseModel, Field, ValidationError, field_validator
 
 from pipeline.corpora.conversation import Conversation, Notes, Turn
 from pipeline.corpora.example import SPLITS, Split
+from pipeline.corpora.people_files import text_of
+from pipeline.corpora.speakers import UNKNOWN
 from pipeline.corpora.text import clean, is_sound
 from pipeline.errors import QuorumError
-from pipeline.workspace.files import read_json
+from pipeline.workspace.files import parse_json
 from pipeline.workspace.record import first_problem
 
 SpanEnd = Literal["inclusive", "exclusive"]
@@ -61,14 +63,16 @@ class Query(BaseModel):
 
 
 class _Utterance(BaseModel):
-    speaker: Words
-    content: Words
+    speaker: Words = UNKNOWN
+    content: Words = Field(validation_alias=AliasChoices("content", "text"))
 
 
 class _File(BaseModel):
-    """A meeting file; its other keys are not read."""
+    """A meeting file, or whisperX's `{"segments": [{"speaker", "text"}]}`; other keys are not read."""
 
-    meeting_transcripts: list[_Utterance] = Field(min_length=1)
+    meeting_transcripts: list[_Utterance] = Field(
+        min_length=1, validation_alias=AliasChoices("meeting_transcripts", "segments")
+    )
     specific_query_list: tuple[Query, ...] = ()
 
 
@@ -77,7 +81,7 @@ def parse_meeting(path: Path) -> Meeting:
 
     Raises QuorumError for malformed JSON, a missing key, a wrong type, an empty transcript, or a span that is reversed.
     """
-    data = read_json(path, remedy="replace the file by a valid one in QMSum's schema")
+    data = parse_json(text_of(path), path, remedy="replace the file by a valid one in QMSum's schema")
     try:
         found = _File.model_validate(data)
     except ValidationError as error:

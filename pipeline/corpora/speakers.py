@@ -1,6 +1,6 @@
 """Who speaks in a transcript: labels before words, headings above them, and which of them are names.
 
-`The first one is this: we wait` looks like `Ann Lee: we wait`, so all labels of a file decide together: see `names_of`.
+`The first one is this: we wait` looks like `Ann Lee: we wait`, so a file's labels decide together: see `_names_of`.
 Every pattern matches a text of bounded length, or in one way only: reading takes time linear in a line's length.
 """
 
@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Hashable, Mapping
-from typing import NamedTuple, TypeVar
+from collections.abc import Collection, Mapping, Sequence
+from math import inf
+from typing import NamedTuple
 
 UNKNOWN = "Unknown"
 """The speaker of words of whom the file does not say who spoke them."""
@@ -21,6 +22,7 @@ _ONE = rf"(?:\[{_CLOCK}\]|\({_CLOCK}\)|{_CLOCK})"
 TIMES = rf"(?:\[{STAMP}\s*+-->\s*+{STAMP}\]|{_ONE}(?:\s*+(?:-->|->|-|–)\s*+{_ONE})?)"
 """`0:03`, `[00:00:03]`, `10:15 AM`, `5/6/24, 10:15`, `0:03 - 0:09`."""
 _TIMED = re.compile(rf"{TIMES}(?:(?<=[\])])\s*+|\s++)(?:[-–|]\s++)?")
+_BOLD = re.compile(r"^\*\*([^*]{1,200})\*\*")
 _NUMBERED = re.compile(r"[\[(]((?:speaker|spk)[ _-]?(?:\d{1,3}|\?))[\])]\s*+[:：]?", re.IGNORECASE)
 """whisperX's `[SPEAKER_00]: words` and whisper.cpp's `(speaker 0) words`: of tools that label every line."""
 _BRACKETED = re.compile(rf"(?:\[([^\[\]]{{1,{LONGEST_NAME}}})\]|\(([^()]{{1,{LONGEST_NAME}}})\))\s*+(?:[:：]|$)")
@@ -30,10 +32,14 @@ _COLON = re.compile(
     rf"([^:：\[\]()]{{1,{LONGEST_CORE}}}(?:{_GROUP}\s?){{0,2}})"
     r"(?:[:：](?=\s|$)|：|(?<!\s):(?=[\w¿¡\"'“„«])(?!(?<=\d:)\d))"  # no time, address or smiley
 )
-_TIME_AFTER = re.compile(rf"\s?[\[(]{TIMES}[\])]\s?$")
+_AROUND = re.compile(rf"\s?[\[(]{TIMES}[\])]\s?$|^From\s+(?=.*\sto\s+Everyone)|\s+to\s+Everyone.{{0,20}}$")
+"""What is no part of a name before a colon: a time in brackets, and words of Zoom's chat."""
+_TWO_TIMES = re.compile(rf"\[?{STAMP}\s*+-->\s*+{STAMP}\]?")
+_TIME_FIRST = "0 …"
+"""The form of a heading that begins with its time."""
 _HEADING = re.compile(rf"(?P<name>\S.{{0,{LONGEST_NAME}}}?)(?P<gap>\s*[|•·,–-]?\s+|(?<=\])\s*)(?P<time>{TIMES})")
 _BRACKETS = re.compile(_GROUP)
-_NO_NAME = re.compile(r"[?!;<>=\"“”…•]|://|,\s*$|\b(?:19|20)\d\d\b")
+_NO_NAME = re.compile(r"[:：?!;<>=\"“”…•]|,\s*$|\b(?:19|20)\d\d\b")
 _WORDS = re.compile(r"[\u3040-\u309f\u4e00-\u9fff]|[^\s\u3040-\u309f\u4e00-\u9fff]+")
 """Words; in scripts without spaces, characters."""
 _PARTICLES = re.compile(r"von|van|de[rnl]?|della|di|d[aou]s?|l[ae]|bin|al|el|ter|zu|and|und|et|y|of|the")
@@ -52,16 +58,15 @@ _TITLES = re.compile(
     r"antwort|beispiel|thema|teilnehmer|dauer|ergebnis|réponse|exemple|sujet|durée|participantes|tema"
 )
 """What speakers and headers say before a colon: names only if they recur."""
-Place = TypeVar("Place", bound=Hashable)
 
 
 class Label(NamedTuple):
-    """A speaker before words. `sure`: it is no other thing; `is_each_named`: the tool labels every line."""
+    """Words, with their speaker, or "", if none is named: surely, or by a tool that names all."""
 
     name: str
-    words: str
+    words: str = ""
     sure: bool = False
-    is_each_named: bool = False
+    names_all: bool = False
 
 
 def speaker_of(text: str) -> str:
@@ -70,100 +75,143 @@ def speaker_of(text: str) -> str:
     return UNKNOWN if not name or name.endswith("?") else name
 
 
+def untimed(line: str) -> str:
+    """A line without a time before its words in square brackets, or in others if there are no words."""
+    timed = _TIMED.match(line)
+    return line[timed.end() :] if timed and (line[0] == "[" or timed.end() == len(line)) else line
+
+
 def label_of(line: str) -> Label | None:
-    """The possible label of a line; times before it go.
+    """The possible label of a line; times before it and after it go, and marks of bold text.
 
     >>> label_of("[00:01] Ann Lee [Acme]: so be it"), label_of("(speaker ?) Hello")[:2], label_of("at 10:30")
-    (Label(name='Ann Lee [Acme]', words='so be it', sure=False, is_each_named=False), ('Unknown', 'Hello'), None)
+    (Label(name='Ann Lee [Acme]', words='so be it', sure=False, names_all=False), ('Unknown', 'Hello'), None)
     """
     text = line.strip()
     changes = text.startswith(">>")
-    text = text.lstrip("> ") if changes else text
-    timed = _TIMED.match(text)
-    text = text[timed.end() :] if timed else text
+    text = text.lstrip("> ") if changes else text.removeprefix("- ")
+    text = _BOLD.sub(r"\1", text[timed.end() :] if (timed := _TIMED.match(text)) else text)
     if found := _NUMBERED.match(text):
-        return Label(speaker_of(found[1]), text[found.end() :].strip(), sure=True, is_each_named=True)
+        return Label(speaker_of(found[1]), text[found.end() :].strip(), sure=True, names_all=True)
     bracketed = _BRACKETED.match(text)
     found = bracketed or _COLON.match(text)
-    if found and is_name(name := _TIME_AFTER.sub("", before := found[found.lastindex or 1])):
+    if found and _is_name(name := _AROUND.sub("", before := found[found.lastindex or 1])):
         if not text[: found.end()].endswith(("]", ")")):
-            sure = changes or bool(bracketed) or name != before
-            return Label(speaker_of(name), text[found.end() :].strip(), sure)
+            words = untimed(after := text[found.end() :].strip())
+            return Label(speaker_of(name), words, changes or bool(bracketed) or (name, words) != (before, after))
         if " " in name and _is_titled(name):  # Meet: the name alone, above the words; no `[Music]`
-            return Label(name, "")
+            return Label(name)
     return Label(UNKNOWN, text, sure=True) if changes else None
 
 
-def labels_of(texts: Mapping[Place, str], known: Collection[str] = ()) -> dict[Place, Label]:
-    """The lines whose label is a speaker's. A label without words, as a line `Ann:` above them, recurs."""
+def labels_of(texts: Mapping[int, str], known: Collection[str] = ()) -> dict[int, Label]:
+    """The lines whose label is a speaker's. One label alone without words, as `Agenda:` above them, is none."""
     found = {place: label for place, text in texts.items() if (label := label_of(text))}
     counts = Counter(label.name for label in found.values())
-    names = names_of(counts).union(known)
+    names = _names_of(counts, len(texts)).union(known)
+    named = {place: label for place, label in found.items() if label.sure or label.name in names}
+    alone = sum(not label.words for label in named.values())
+    return {place: label for place, label in named.items() if label.sure or label.words or alone > 1}
+
+
+def _heading_of(line: str) -> tuple[str, str, bool] | None:
+    """(Name, form of the time, whether a bracket or a gap makes it sure), of a line of a name and a time alone.
+
+    >>> _heading_of("Ann Lee   1:00:03"), _heading_of("[Ann Lee] 10:15:02"), _heading_of("0:03 we meet")
+    (('Ann Lee', '   0', True), ('Ann Lee', ' 0', True), ('we meet', '0 …', False))
+    """
+    if len(line) > LONGEST_LINE:
+        return None
+    if timed := _TIMED.match(line):
+        name, form, sure = line[timed.end() :], _TIME_FIRST, False
+    elif found := _HEADING.fullmatch(line):
+        name = found["name"].removeprefix("[").removesuffix("]")
+        form = re.sub(r"\d+(?::\d+)*", "0", found["gap"] + found["time"]).lower().replace("p", "a")
+        sure = name != found["name"] or len(found["gap"]) > 1 or "\t" in found["gap"]
+    else:
+        return None
+    return speaker_of(name), form, sure
+
+
+def all_labels_of(lines: Sequence[str], texts: Mapping[int, str]) -> dict[int, Label]:
+    """The lines that name speakers: before their words; or above words, where a colon then names none.
+
+    A line of two times names none, if no name is below it.
+    """
+    labels = labels_of(texts)
+    headings = _headings(lines, texts) or {place: label for place, label in labels.items() if not label.words}
+    inline, first = labels.keys() - headings, min(headings, default=0)
+    if headings and (len(headings) >= len(inline) or (len(headings) > 1 and first < min(inline))):
+        labels = {place: one for place, one in labels.items() if one.sure or place < first} | headings
+    return {place: Label(UNKNOWN) for place, line in enumerate(lines) if _TWO_TIMES.fullmatch(line)} | labels
+
+
+def _headings(lines: Sequence[str], texts: Mapping[int, str]) -> dict[int, Label]:
+    """The lines with a name and a time, also on the line below, or two times above, if the file names speakers so.
+
+    Times in brackets or after a gap are sure; else the commonest form counts, so that `Monday 12:30` within the words
+    is none. With the time first, or on another line, most such lines must be names, with words below.
+    """
+    found: dict[int, tuple[str, str, bool]] = {}
+    filled = [place for place, line in enumerate(lines) if line]
+    for above, place, below in zip([0, *filled], filled, [*filled[1:], 0], strict=False):
+        pair = (above, place) if _TWO_TIMES.fullmatch(lines[above]) else (place, min(place + 1, len(lines) - 1))
+        heading = _heading_of(lines[place]) or _heading_of("\n".join(lines[one] for one in pair))
+        if heading and place in texts:
+            is_alone = heading[1] == _TIME_FIRST and (below not in texts or _heading_of(texts[below]))
+            found[place] = ("", *heading[1:]) if is_alone else heading
+    shapes = Counter(form for _, form, _ in found.values())
+    names = _names_of(Counter(name for name, _, _ in found.values()))
+    names |= {name for name, _, sure in found.values() if sure and _is_name(name) and _may_be_name(name)}
+    found = {place: heading for place, heading in found.items() if heading[0] in names}
+    forms = Counter(form for _, form, _ in found.values())
+    usual = [form for form, count in forms.items() if form[0] not in "\n0" or 2 * count > shapes[form]]
+    best = max(usual, key=forms.__getitem__, default="")
+    are_sure = 2 * sum(sure for _, _, sure in found.values()) >= len(found)
     return {
-        place: label
-        for place, label in found.items()
-        if label.sure or (label.name in names and (label.words or counts[label.name] > 1))
+        place: Label(name, sure=True)
+        for place, (name, form, sure) in found.items()
+        if (sure if are_sure else form == best)
     }
 
 
-def heading_of(line: str) -> tuple[str, str, bool] | None:
-    """(Name, form of the time, whether a bracket or a gap makes it sure), of a line of a name and a time alone.
-
-    >>> heading_of("Ann Lee   1:00:03"), heading_of("[Ann Lee] 10:15:02"), heading_of("lunch at 12:30")
-    (('Ann Lee', '   0', True), ('Ann Lee', ' 0', True), ('lunch at', ' 0', False))
-    """
-    found = _HEADING.fullmatch(line) if len(line) <= LONGEST_LINE else None
-    if found is None or ":" in found["name"]:
-        return None
-    name = found["name"].removeprefix("[").removesuffix("]")
-    form = re.sub(r"\d+(?::\d+)*", "0", found["gap"] + found["time"]).lower().replace("p", "a")
-    sure = name != found["name"] or len(found["gap"]) > 1 or "\t" in found["gap"]
-    return (speaker_of(name), form, sure) if is_name(name) else None
-
-
-def untimed(line: str) -> str:
-    """A line without a time in brackets before its words."""
-    timed = _TIMED.match(line) if line[:1] in ("[", "(") else None
-    return line[timed.end() :] if timed else line
-
-
-def is_name(text: str) -> bool:
+def _is_name(text: str) -> bool:
     """Whether a text has the form of a name, or of a telephone number."""
     core = _BRACKETS.sub("", text).strip()
     letters = any(map(str.isalpha, core)) or core.startswith("+")
     return len(core) <= LONGEST_CORE and len(text) <= LONGEST_NAME and letters and not _NO_NAME.search(text)
 
 
-def names_of(found: Mapping[str, int]) -> set[str]:
+def _names_of(found: Mapping[str, int], lines: float = inf) -> set[str]:
     """Which possible speakers of a file are names.
 
     A name has capitals and at most four words, or recurs; in small letters it has no little word, and recurs or is one
-    of a file whose names are in small letters.
+    of a file whose names are in small letters, or where nearly all lines have labels.
 
     Args:
         found: possible speaker -> how often the file has it.
+        lines: of the file.
 
-    >>> sorted(names_of({"Ann Lee": 1, "The first one is this": 1, "product manager": 2, "Note": 1, "two options": 1}))
+    >>> sorted(_names_of({"Ann Lee": 1, "The first one is this": 1, "product manager": 2, "Note": 1, "two options": 1}))
     ['Ann Lee', 'product manager']
     """
     titled = {name for name in found if _is_titled(name)}
-    small = {name for name in found if name not in titled and may_be_name(name.lower())}
-    are_small = sum(found[name] for name in small) > sum(found[name] for name in titled)
+    again = sum(count for name, count in found.items() if count > 1 and name not in titled and _may_be_name(name))
+    is_plain = again > sum(found[name] for name in titled) or sum(found.values()) >= 0.9 * lines
 
     def is_one(name: str) -> bool:
         words, few = name.lower().split(), len(_WORDS.findall(_BRACKETS.sub("", name))) <= MOST_WORDS
-        if name in small:
-            return few and (found[name] > 1 or (are_small and len(words) <= 2))
+        if name not in titled:
+            return few and _may_be_name(name) and (found[name] > 1 or (is_plain and len(words) <= 2))
         is_little = name != "A" and all(map(_SMALL.fullmatch, words))
-        often = 3 if is_little else 2 if not few or any(map(_TITLES.fullmatch, words)) else 1
-        return name in titled and found[name] >= often
+        return found[name] >= (3 if is_little else 2 if not few or any(map(_TITLES.fullmatch, words)) else 1)
 
-    return set(filter(is_one, found))
+    return {name for name in filter(is_one, found) if _is_name(name)}
 
 
-def may_be_name(name: str) -> bool:
+def _may_be_name(name: str) -> bool:
     """Whether a text has capitals as a name, or at least no little word."""
-    return _is_titled(name) or not any(map(_SMALL.fullmatch, name.split()))
+    return _is_titled(name) or not any(map(_SMALL.fullmatch, name.lower().split()))
 
 
 def _is_titled(name: str) -> bool:

@@ -6,78 +6,97 @@ No line is lost in silence: `read` also returns what became of each. `docs/data.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from pipeline.corpora.conversation import Turn
-from pipeline.corpora.cues import read_cues
-from pipeline.corpora.paragraphs import read_paragraphs
-from pipeline.corpora.people_files import read_text
-from pipeline.corpora.qmsum import Meeting, parse_meeting
-from pipeline.corpora.said import Said, Transcript, transcript_of
-from pipeline.corpora.speakers import TIMES, UNKNOWN
+from pipeline.corpora.cues import is_cues, read_cues
+from pipeline.corpora.people_files import text_of
+from pipeline.corpora.qmsum import parse_meeting
+from pipeline.corpora.said import Kind, Transcript, transcript_of
+from pipeline.corpora.speakers import TIMES, UNKNOWN, Label, all_labels_of, untimed
 from pipeline.corpora.text import visible
 from pipeline.errors import QuorumError
 from pipeline.workspace.progress import say
 
-_CUES = {".vtt": "WebVTT", ".srt": "SubRip", ".sbv": "subtitle file"}
+READERS = (".vtt", ".srt", ".docx", ".txt", ".json", ".sbv")
+"""Endings of the files that are read."""
+_CUES = (".vtt", ".srt", ".sbv")
+_LAYOUT = re.compile(rf"(?P<times>{TIMES})|[-–—_=*#~]*+")
+"""Times, an empty line, or a rule."""
+_NOTE = re.compile(
+    r"(?!(?:I|you|he|she|we|they|who) )[^:：]{1,60}? (?:(?:has )?(?:started|stopped|paused|resumed) (?:the )?"
+    r"(?:transcription|recording)|hat die (?:Transkription|Aufzeichnung) (?:gestartet|beendet|angehalten)"
+    r"|a (?:démarré|commencé|lancé|arrêté) (?:la transcription|l['’]enregistrement)"
+    r"|(?:ha )?(?:inici|comenz|detuv|deten)\w{1,5} la (?:transcripción|grabación))\.?"
+    r"|(?:The )?(?:meeting|transcript(?:ion)?|recording) (?:started|stopped|ended)(?: (?:at|on|after|by) .{1,60})?"
+    r"|This (?:editable )?transcript was (?:computer|automatically|AI)[ -]generated.{0,200}"
+    r"|Transcribed (?:by|with) (?:https?://|Otter).{0,60}",
+    re.IGNORECASE,
+)
+"""Of Teams, as `Ann Lee started transcription`; of Meet and Otter."""
+_ENDS_SENTENCE = re.compile(r"[.?!…。？！][\"'”’»)]*$")
 _LEFT_OUT = {"pPr", "rPr", "del", "moveFrom", "Fallback"}
 """Parts of a Word document: formats, deleted and moved text, and copies for older programs."""
 _SIGNS = {"tab": "\t", "br": "\n", "cr": "\n", "noBreakHyphen": "-"}
 
 
-def read_transcript(path: Path) -> list[Turn]:
-    """The turns of a meeting; see `read`. If there are lines that cannot be read, this is printed."""
-    found = read(path)
-    if "unreadable" in found.kinds:
-        say(f"{path}: {found}")
-    return list(found.turns)
-
-
 def read(path: Path) -> Transcript:
-    """The turns of a meeting, and what became of each line.
+    """The turns of a meeting, and what became of each line; printed, if there are lines that cannot be read.
 
     Raises QuorumError if the file is missing, of another format or damaged, or holds no turn.
     """
+    ending, remedy = path.suffix.lower(), f"export the meeting as {', '.join(READERS)}"
     if not path.is_file():
-        raise QuorumError(f"{path}: no such file; give a meeting as {', '.join(READERS)}")
-    reader = READERS.get(path.suffix.lower())
-    if reader is None:
-        raise QuorumError(
-            f"{path}: {path.suffix} is no format that is read; export the meeting as {', '.join(READERS)}"
-        )
-    found = reader(path)
+        raise QuorumError(f"{path}: no such file; {remedy}")
+    if ending not in READERS:
+        raise QuorumError(f"{path}: {path.suffix} is no format that is read; {remedy}")
+    if ending == ".json":  # each turn is a line
+        turns = parse_meeting(path).turns
+        parts = [(place, Label(turn.speaker.strip() or UNKNOWN, turn.text), True) for place, turn in enumerate(turns)]
+        found = transcript_of(parts, {}, [f"{turn.speaker}: {turn.text}" for turn in turns])
+    else:
+        lines = visible(_docx(path) if ending == ".docx" else text_of(path)).splitlines()
+        found = (read_cues if ending in _CUES or is_cues(lines) else _read_paragraphs)(lines)
     if not found.turns:
-        raise QuorumError(f"{path}: the transcript is empty; give at least one `Speaker: words` line")
+        raise QuorumError(f"{path}: has no turn; give `Speaker: words` lines; in .vtt, .srt and .sbv, below times")
+    if "unreadable" in found.kinds:
+        say(f"{path}: {found}")
     return found
 
 
-def of_meeting(meeting: Meeting) -> Transcript:
-    """A meeting of QMSum's schema: each turn is a line."""
-    said = [Said(place, turn.speaker.strip() or UNKNOWN, turn.text, True) for place, turn in enumerate(meeting.turns)]
-    return transcript_of(said, {}, [f"{turn.speaker}: {turn.text}" for turn in meeting.turns])
+def _read_paragraphs(lines: Sequence[str]) -> Transcript:
+    """The turns of a text, and the kinds of its lines.
+
+    Lines before the first speaker or time are the file's header, if they end no sentence.
+    """
+    stripped = [line.strip() for line in lines]
+    layout = {place: match for place, line in enumerate(stripped) if (match := _LAYOUT.fullmatch(line))}
+    kinds: dict[int, Kind] = {place: "note" for place, line in enumerate(stripped) if _NOTE.fullmatch(line)}
+    kinds |= dict.fromkeys(layout, "layout")
+    texts = {place: line for place, line in enumerate(stripped) if place not in kinds}
+    labels = all_labels_of(stripped, texts)
+    first = min([*labels, *(place for place, match in layout.items() if match["times"])]) if labels else 0
+    has_header = first not in labels or not labels[first].names_all
+    parts, ended = [], True
+    for place, line in enumerate(stripped):
+        label, ends = labels.get(place, Label("", untimed(line))), bool(_ENDS_SENTENCE.search(line[-9:]))
+        if place not in labels and place < first and has_header and not ends:
+            kinds.setdefault(place, "header")
+        elif place in labels or place in texts:
+            parts.append((place, label, ended))
+            ended = ends or label.names_all
+    return transcript_of(parts, kinds, lines)
 
 
-def _text(path: Path) -> Transcript:
-    text, encoding = read_text(path)
-    lines = visible(text).splitlines()
-    found = read_cues(lines) if path.suffix.lower() in _CUES else read_paragraphs(lines)
-    if found is None:
-        form = _CUES[path.suffix.lower()]
-        raise QuorumError(f"{path}: is no {form} (no line has a cue's times); export it again")
-    return transcript_of(*found, lines, encoding)
-
-
-def _docx(path: Path) -> Transcript:
+def _docx(path: Path) -> str:
     from docx import Document
 
     try:
-        lines = visible(_words(Document(str(path)).element.body)).splitlines()
+        return _words(Document(str(path)).element.body)
     except Exception as error:  # of zipfile, zlib, lxml or docx: a damaged document can raise any
         reason = " ".join(str(error).split())[:80]
         raise QuorumError(f"{path}: is no Word document ({reason}); export it again") from None
-    return transcript_of(*read_paragraphs(lines), lines)
 
 
 def _words(node: Any) -> str:
@@ -87,19 +106,8 @@ def _words(node: Any) -> str:
         return node.text or "" if name == "t" else ""
     if name == "tr":
         cells = [cell for cell in (" ".join(_words(cell).split()) for cell in node) if cell]
-        is_label = len(cells) > 1 and not re.fullmatch(TIMES, cells[-1])
-        names = [cell for cell in cells[:-1] if not re.fullmatch(TIMES, cell)] if is_label else []
-        return f"{' '.join(names)}: {cells[-1]}\n" if names else "   ".join(cells) + "\n"
+        names = [cell for cell in cells[:-1] if not re.fullmatch(TIMES, cell)]
+        is_label = names and not re.fullmatch(TIMES, cells[-1])
+        return f"{' '.join(names)}: {cells[-1]}\n" if is_label else "   ".join(cells) + "\n"
     inner = _SIGNS.get(name, "") + "".join(map(_words, node))
     return f"\n{inner}\n" if name == "txbxContent" else f"{inner}\n" if name == "p" else inner
-
-
-READERS: dict[str, Callable[[Path], Transcript]] = {
-    ".vtt": _text,
-    ".srt": _text,
-    ".docx": _docx,
-    ".txt": _text,
-    ".json": lambda path: of_meeting(parse_meeting(path)),
-    ".sbv": _text,
-}
-"""How a file is read, by its ending."""

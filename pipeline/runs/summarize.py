@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from pipeline.clients.skews import SERVER
 from pipeline.corpora.conversation import Conversation, Turn
-from pipeline.corpora.transcripts import read_transcript
+from pipeline.corpora.transcripts import read
 from pipeline.errors import QuorumError
 from pipeline.model.decoding_rule import DecodingRule
 from pipeline.model.precision import Precision, multiplies_bf16, resolve
@@ -53,7 +53,7 @@ def summarize_file(
     if parts not in PARTS:
         raise QuorumError(f"--parts {parts}: choose {' or '.join(PARTS)}")
     row = row_of(run, client)
-    meeting = read_transcript(file)
+    meeting = read(file).turns
     first, end = turn_range(turns, len(meeting))
     queries = read_params().queries_of(client)
     summarizer = summarizer_of(row, client, file.stem, queries.merge)

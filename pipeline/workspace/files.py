@@ -161,7 +161,7 @@ def write_jsonl(path: Path, rows: Iterable[object]) -> None:
 
 def read_json(path: Path, remedy: str = "run `dvc repro`") -> Any:
     """Parse a JSON file; an error where it is missing, unreadable or not JSON."""
-    return _parsed(_read_text(path, remedy), path, 1, remedy)
+    return parse_json(_read_text(path, remedy), path, remedy)
 
 
 def read_jsonl(path: Path, remedy: str = "run `dvc repro`") -> list[Any]:
@@ -169,10 +169,10 @@ def read_jsonl(path: Path, remedy: str = "run `dvc repro`") -> list[Any]:
     text = _read_text(path, remedy)
     # Not splitlines: it would also cut at Unicode's line separators, which JSON need not escape.
     lines = text.removesuffix("\n").split("\n") if text else []
-    return [_parsed(line, path, number, remedy) for number, line in enumerate(lines, 1)]
+    return [parse_json(line, path, remedy, number) for number, line in enumerate(lines, 1)]
 
 
-def _parsed(text: str, path: Path, line: int, remedy: str) -> Any:
+def parse_json(text: str, path: Path, remedy: str, line: int = 1) -> Any:
     """JSON that begins on a line of a file. Deep nesting and a number of thousands of digits are malformed, too."""
     try:
         return json.loads(text)

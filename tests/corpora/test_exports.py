@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from pipeline.corpora.conversation import Turn
 from pipeline.corpora.encodings import decode
-from pipeline.corpora.transcripts import READERS, read, read_transcript
+from pipeline.corpora.transcripts import READERS, read
 from pipeline.errors import QuorumError
 
 TIMES = "00:00:01.000 --> 00:00:03.000"
@@ -47,7 +47,7 @@ def turns_in(folder: Path, name: str, content: str | bytes) -> list[tuple[str, s
         document.save(str(path))
     else:
         path.write_bytes(content if isinstance(content, bytes) else content.encode())
-    return [(turn.speaker, turn.text) for turn in read_transcript(path)]
+    return [(turn.speaker, turn.text) for turn in read(path).turns]
 
 
 TEAMS = (
@@ -111,6 +111,24 @@ ROLLING = (" \nhello<00:00:01.500><c> there</c>", "hello there\n ", "hello there
         ("a.vtt", f"WEBVTT\n\n{TIMES}\nAnn: one\n00:0x --> 00:03.000\nBob: two\n", "Ann: one | Bob: two"),
         ("a.vtt", f'WEBVTT\n\n1 "Ann" (1)\n{TIMES}\nSo: hi\n\n2 "" (0)\n{TIMES}\nho\n', "Ann: So: hi | Unknown: ho"),
         ("a.txt", f"\u202eAnn\u200b: he\u202ello {FAMILY}\n", f"Ann: hello {FAMILY}"),
+        ("a.txt", "0:03 Ann Lee\nTwo: a or b.\n\n10:07 Bob\nHi.\n", "Ann Lee: Two: a or b. | Bob: Hi."),
+        ("a.txt", "[00:03] - Ann Lee\nMeet\n10:30 Monday\n[00:07] Bob\nHi.", "Ann Lee: Meet 10:30 Monday | Bob: Hi."),
+        ("a.txt", "[00:03] Hello\n[00:07] Next Week\n[00:09] we go", "Unknown: Hello Next Week we go"),
+        ("a.txt", "Ann Lee\n0:03\nHello.\nBob\n0:07\nHi.\n", "Ann Lee: Hello. | Bob: Hi."),
+        ("a.txt", "0:00\nwelcome to the\n0:03\nshow: today\n", "Unknown: welcome to the show: today"),
+        ("a.txt", "Ann (00:03):\nOne.\n\nMr. T. 2 (00:07):\nTwo: b.\n", "Ann: One. | Mr. T. 2: Two: b."),
+        ("a.txt", "Ann: \t(00:00)\nHi.\nBob: [00:05] So: x", "Ann: Hi. | Bob: So: x"),
+        ("a.txt", "[00:00:00] **Ann Lee:** Hi.\n**Bob**: **So**", "Ann Lee: Hi. | Bob: **So**"),
+        ("a.txt", "10:15:02\t From Ann Lee to Everyone:\n\tHi: you.\n", "Ann Lee: Hi: you."),
+        ("a.txt", "0:01 Ann:\nHi.\n0:05 Bob:\nSo: x\n", "Ann: Hi. | Bob: So: x"),
+        ("a.txt", "Ann: (10:30) is fine\nBob: ok", "Ann: (10:30) is fine | Bob: ok"),
+        ("a.txt", "ann: hello\nBob: hi\nCarl: yes\n", "ann: hello | Bob: hi | Carl: yes"),
+        ("a.txt", "Anne\xa0: Oui\xa0: b.\r\nDr. É. d'Or (X)\xa0: Non.\r\n", "Anne: Oui : b. | Dr. É. d'Or (X): Non."),
+        ("a.srt", srt("- Ann: one\n- Bob: two"), "Ann: one | Bob: two"),
+        ("a.srt", srt(*("[S]: <u>a</u> b c", "[S]: a <u>b</u> c", "[S]: a b <u>c</u>", "[S]: a b c")), "S: a b c"),
+        ("a.json", '{"segments": [{"text": " Hi.", "speaker": "S_0"}, {"text": "So."}]}', "S_0: Hi. | Unknown: So."),
+        ("a.json", '{"segments": [{"text": "Grüße", "speaker": "Jörg"}]}'.encode("utf-16"), "Jörg: Grüße"),
+        ("a.json", '{"segments": [{"text": "Grüße", "speaker": "Jörg"}]}'.encode("cp1252"), "Jörg: Grüße"),
         ("a.txt", "no speaker here\nat all.\n\nNone", "Unknown: no speaker here at all. | Unknown: None"),
         ("a.vtt", vtt("no speaker"), "Unknown: no speaker"),
         ("a.txt", b"Ann: " + b"word " * 200_000, "Ann: " + "word " * 200_000),
@@ -131,7 +149,7 @@ def test_it_says_what_became_of_each_line(tmp_path: Path) -> None:
     text = f"WEBVTT\n\nNOTE by a tool\nof two lines\n\n{TIMES}\nAnn: one\ntwo\n\n{TIMES}\nBob: three\n\n"
     turns_in(tmp_path, "a.vtt", f"{text}00:0x --> 00:04\nAnn: four {'and ' * 9}".encode("utf-16"))
     assert str(read(tmp_path / "a.vtt")) == (
-        "14 lines, read as UTF-16-LE: 3 used (line 7: Ann: one), 1 merged (line 8: two), 6 layout (line 2: empty), "
+        "14 lines: 3 used (line 7: Ann: one), 1 merged (line 8: two), 6 layout (line 2: empty), "
         "1 header (line 1: WEBVTT), 2 note (line 3: NOTE by a tool), 1 unreadable (line 13: 00:0x --> 00:04)"
     )
 
@@ -150,7 +168,7 @@ def test_a_table_and_tracked_changes_of_a_document_are_read(tmp_path: Path) -> N
     change = "<w:ins><w:r><w:t>Ann: new</w:t></w:r></w:ins><w:del><w:r><w:delText>old</w:delText></w:r></w:del>"
     document.element.body.insert(1, parse_xml(f"<w:p {nsdecls('w')}>{change}</w:p>"))
     document.save(str(tmp_path / "a.docx"))
-    assert read_transcript(tmp_path / "a.docx") == [Turn("Ann", "Hello."), Turn("Bob", "Hi."), Turn("Ann", "new")]
+    assert read(tmp_path / "a.docx").turns == (Turn("Ann", "Hello."), Turn("Bob", "Hi."), Turn("Ann", "new"))
 
 
 @pytest.mark.parametrize(
@@ -168,6 +186,7 @@ def test_a_table_and_tracked_changes_of_a_document_are_read(tmp_path: Path) -> N
         ("Jörg: Grüße, Müller", "mac_roman", "mac_roman"),
         ("Jörg: Grüße, Müller", "cp850", "cp850"),
         ("Language: zh\n张伟：开始", "gb18030", "gb18030"),
+        ("דוד: שלום לכולם", "cp1255", "cp1255"),
         ("田中：今日の会議を始めます。よろしくお願いします。", "cp932", "cp932"),
         ("Ann: hi 你好 there, is it ok?", "utf-16-be", "UTF-16-BE"),
         ("Ann: hi 你好", "utf-16", "UTF-16-LE"),

@@ -70,7 +70,7 @@ def test_a_table_is_as_excel_writes_it(table: str, encoding: str, tmp_path: Path
         ({"a__csv": f"{HEADER}may.txt,Q,S,2-9\n"}, "line 2: turns '2-9': give A-B with 1 <= A"),
         ({"a__csv": f"{HEADER}may.txt,Q,S,{'9' * 5000}-9\n"}, "line 2: turns '9999"),
         ({"a__csv": "file,query,summary\nmay.txt,Q,They stop, and go.\n"}, "line 2: 4 fields, and the header has 3"),
-        ({"may__summary__txt": " \n"}, r"may.summary.txt: is empty"),
+        ({"may__summary__txt": " \n"}, r"may.summary.txt: summary is empty"),
         ({"may__vtt": "WEBVTT\n"}, r"may.vtt: may.txt has the same name"),
     ],
 )
@@ -116,7 +116,7 @@ def test_a_fault_of_any_file_is_a_row_and_hides_no_other(tmp_path: Path) -> None
         "b.csv: line 5: this folder has no meeting '[/x]'",
         "c.csv: could not be read",
         f"{LONG}.txt: 3 turns, 11 words, 0 summaries, speakers 2: Ann Lee, Bob Ray; no summary, so it cannot train",
-        "e\\x1b[2Jf.vtt: is no WebVTT",
+        "e\\x1b[2Jf.vtt: has no turn",
         "zoom.zip: is not read",
         "2 meetings can be read; 1 summaries",
     )

@@ -10,7 +10,7 @@ from time import process_time
 import pytest
 
 from pipeline.corpora.conversation import Turn
-from pipeline.corpora.transcripts import read_transcript
+from pipeline.corpora.transcripts import read
 from pipeline.errors import QuorumError
 
 ANN_AND_BOB = [
@@ -68,7 +68,7 @@ QMSUM = json.dumps({"meeting_transcripts": [{"speaker": t.speaker, "content": t.
 def test_every_export_says_the_same(name: str, content: str, tmp_path: Path) -> None:
     path = tmp_path / name
     path.write_text(content, encoding="utf-8")
-    assert read_transcript(path) == ANN_AND_BOB
+    assert list(read(path).turns) == ANN_AND_BOB
 
 
 @pytest.mark.parametrize("paragraphs", [TEAMS_LINES.split("\n"), re.split(r"\n(?=\w.*0:)", TEAMS_LINES)])
@@ -79,7 +79,7 @@ def test_a_word_document_has_a_line_or_a_turn_a_paragraph(paragraphs: list[str],
     for paragraph in paragraphs:
         document.add_paragraph(paragraph)
     document.save(str(tmp_path / "teams.docx"))
-    assert read_transcript(tmp_path / "teams.docx") == ANN_AND_BOB
+    assert list(read(tmp_path / "teams.docx").turns) == ANN_AND_BOB
 
 
 @pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-16-le", "cp1252"])
@@ -88,7 +88,7 @@ def test_other_encodings_are_read(encoding: str, tmp_path: Path) -> None:
         "Zoë Müller", "Über die Kosten müssen wir noch einmal sprechen, denn für das nächste Jahr fehlt uns Geld."
     )
     (tmp_path / "a.txt").write_bytes(f"{turn.speaker}: {turn.text}\n".encode(encoding) * 5)
-    assert read_transcript(tmp_path / "a.txt")[0] == turn
+    assert read(tmp_path / "a.txt").turns[0] == turn
 
 
 @pytest.mark.parametrize(
@@ -110,7 +110,7 @@ def test_other_encodings_are_read(encoding: str, tmp_path: Path) -> None:
 )
 def test_words_are_their_speakers(text: str, turns: list[Turn], tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text(text, encoding="utf-8")
-    assert read_transcript(tmp_path / "a.txt") == turns
+    assert list(read(tmp_path / "a.txt").turns) == turns
 
 
 N = 200_000
@@ -129,7 +129,7 @@ def test_a_line_of_any_length_is_read_in_little_time(line: str, ending: str, tmp
     words = f"Ann: x\n{line}"
     path.write_text({"txt": words, "vtt": f"WEBVTT\n\n{cues('1', words)}", "srt": cues("1", words)}[ending])
     began = process_time()
-    (turn,) = read_transcript(path)
+    (turn,) = read(path).turns
     assert process_time() - began < 5
     assert turn.speaker == "Ann"
 
@@ -145,11 +145,11 @@ REVERSED = b"""{"meeting_transcripts": [{"speaker": "A", "content": "a"}],
         ("a.json", b'{"meeting_transcripts": [{"speaker": "A", "content": "\\ud800"}]}', "half of a surrogate pair"),
         ("a.json", b"[" * 100_000, "malformed JSON"),
         ("a.json", b"1" * 5_000, "malformed JSON"),
-        ("a.vtt", b"WEBVTT\n", "the transcript is empty"),
-        ("a.sbv", b"Ann: not a subtitle\n", "is no subtitle file"),
-        ("a.txt", b"\n\n", "the transcript is empty"),
-        ("a.vtt", b"Ann: not a vtt\n", "is no WebVTT"),
-        ("a.srt", b"Ann: not an srt\n", "is no SubRip"),
+        ("a.vtt", b"WEBVTT\n", "has no turn"),
+        ("a.sbv", b"Ann: not a subtitle\n", "has no turn"),
+        ("a.txt", b"\n\n", "has no turn"),
+        ("a.vtt", b"Ann: not a vtt\n", "has no turn"),
+        ("a.srt", b"Ann: not an srt\n", "has no turn"),
         ("a.docx", b"PK no document", "is no Word document"),
         ("a.pdf", b"%PDF", ".pdf is no format that is read; export the meeting as .vtt, .srt, .docx, .txt, .json"),
         ("a.json", b"{}", "not a QMSum meeting: meeting_transcripts: is missing"),
@@ -163,6 +163,6 @@ def test_a_file_that_is_none_is_one_line(name: str, content: bytes | None, messa
     if content is not None:
         (tmp_path / name).write_bytes(content)
     with pytest.raises(QuorumError) as caught:
-        read_transcript(tmp_path / name)
+        read(tmp_path / name)
     assert message in str(caught.value)
     assert "\n" not in str(caught.value)
