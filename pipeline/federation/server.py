@@ -11,7 +11,7 @@ from pipeline.engines.remote import Remote, handshake
 from pipeline.errors import QuorumError
 from pipeline.federated.engine import Engine
 from pipeline.federated.history import columns_of, judged
-from pipeline.federated.tolerance import STRICT
+from pipeline.federated.tolerance import Tolerance
 from pipeline.federation import tracking
 from pipeline.federation.certificates import AUTHORITY, SERVER, days_left
 from pipeline.federation.data import agreed_classes, obtain_backbone
@@ -32,6 +32,8 @@ from pipeline.workspace.progress import say
 from pipeline.workspace.tables import write_table
 
 START_SECONDS, WARN_DAYS = 60.0, 14
+AGAIN = Tolerance(repeats=3, pause=60.0)
+"""The rules where params.yaml has none: a node that fails is assigned again."""
 
 
 def run(site: ServerSite) -> None:
@@ -73,7 +75,8 @@ def train_over(link: SocketLink, site: ServerSite) -> Finished:
     order_id, classes = order_hash(run_id, training), agreed_classes(read_params(), order.setting)
     say(f"server: waiting for {', '.join(site.organisations)}")
     facts = handshake(link, site.organisations, order_id, site_facts(training, order_id, {}))
-    job, rules = job_name(order_id, training, facts), training.tolerance or STRICT
+    job, rules = job_name(order_id, training, facts), training.tolerance or AGAIN
+    training = training.model_copy(update={"tolerance": rules})
     write_json(layout.MODELS / run_id / "federation.json", {name: one.model_dump() for name, one in facts.items()})
     with tracking.logged(run_id, training, job) as on_round:
 

@@ -6,6 +6,7 @@ And the same trainings without any fault, simulated in one process.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from pipeline.federation.loopback import SHARED, exchange_keys
 from pipeline.federation.node import open_node
 from pipeline.federation.site import SITE, NodeSite, read_site
 from pipeline.stages import backbone, plan
+from pipeline.workspace.files import write_text
 from pipeline.workspace.tracking import Store
 
 MEETINGS = {"train": 3, "val": 1, "test": 1}
@@ -36,8 +38,12 @@ RUNS: dict[str, dict[str, Any]] = {
     "scaffold": {"method": "SCAFFOLD", "clients_per_round": 2},
     "ditto": {"method": "Ditto", "mu": 0.1},
     "fedbuff": {"method": "FedBuff", "buffer": 2},
+    "extract": {"method": "AdaFedAvg", "setting": "documents"},
 }
 """The runs in every site's params.yaml."""
+DOCUMENTS = {"task": "extract", "source": "documents", "file": "data/own/documents", "source_tokens": 160}
+DOCUMENTS |= {"backbone": "tiny-bert", "frozen": "e,0-2"}
+TEXT = "The cat sat on a mat. A dog came in later. Nobody saw it go. It rained."
 
 
 def prepare_sites(home: Path) -> None:
@@ -84,9 +90,15 @@ class Simulation:
 def _write_folder(folder: Path, organisations: Sequence[str]) -> None:
     """params.yaml, and the meetings of some organisations."""
     folder.mkdir(parents=True)
-    runs = {name: {**own, "setting": "organisations"} for name, own in RUNS.items()}
-    backbone = {"backbones": ["tiny-llama"], "backbone": "tiny-llama"}
+    runs = {name: {"setting": "organisations"} | own for name, own in RUNS.items()}
+    backbone = {"backbones": ["tiny-llama", "tiny-bert"], "backbone": "tiny-llama"}
     params = yaml.safe_load(SHARED.read_text()) | backbone | SMALL | {"runs": runs}
+    params["sources"].append("documents")
+    params["data"]["documents"] = DOCUMENTS
+    params["settings"]["documents"] = {"data": "documents", "kind": "natural"}
     (folder / "params.yaml").write_text(yaml.safe_dump(params), encoding="utf-8")
     for name in organisations:
         write_meetings(folder / "data/own" / name, DOMAINS[name], MEETINGS)
+        for number, kind in product(range(12), ("texts", "summaries")):
+            text = TEXT.replace("cat", f"{name} {number}") if kind == "texts" else "A dog came in later."
+            write_text(folder / "data/own" / name / kind / f"{number}.txt", text)

@@ -24,7 +24,7 @@ def with_canary(site: Site) -> list[Path]:
     return [path for path in files if CANARY.encode() in path.read_bytes()]
 
 
-@pytest.mark.parametrize("run", sorted(set(RUNS) - {SELECT, "fedbuff", "strict"}))
+@pytest.mark.parametrize("run", sorted(set(RUNS) - {SELECT, "fedbuff", "strict", "extract"}))
 def test_a_deployed_training_is_its_simulation(federation_of: Create, simulation: Simulation, run: str) -> None:
     federation = federation_of(run)
     federation.start()
@@ -38,3 +38,12 @@ def test_a_deployed_buffer_takes_the_first_answers(federation_of: Create) -> Non
     federation.start()
     assert {row["round"] for row in federation.outcome()["history"]} == {"1", "2", "3"}
     assert [kind for _, _, kind, _ in federation.events()].count("arrived") == 2 * 3
+
+
+def test_an_extractor_is_deployed(federation_of: Create) -> None:
+    """Each organisation splits its own documents, so no simulation has the same."""
+    federation = federation_of("extract")
+    federation.start()
+    history = federation.outcome()["history"]
+    rounds = [(row["round"], row["client"]) for row in history]
+    assert rounds == [(number, name) for number in "123" for name in sorted(NODES)]

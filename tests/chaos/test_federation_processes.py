@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 import os
+import shutil
+import socket
+import ssl
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from http.client import HTTPSConnection
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
 
 import psutil
 import pytest
 
-from chaos.sites import STATE, is_running, wait_until
+from chaos.sites import INNER, PORT, STATE, is_running, wait_until
 from pipeline.errors import QuorumError
-from pipeline.federation import site_commands
+from pipeline.federation import certificates, site_commands
+from pipeline.federation.flower.commands import APP, flower, server_programs
 from pipeline.federation.processes import Program, Supervisor
+from pipeline.federation.site import ServerSite
 from pipeline.workspace.files import write_text
 
 SLEEPING = [sys.executable, "-c", "import time; time.sleep(60)"]
@@ -92,3 +100,61 @@ def test_a_site_that_runs_is_not_started_again(here: Path, left_over: Left) -> N
     left_over(here, "site")
     with pytest.raises(QuorumError, match="this site runs already"), site_commands.running_site():
         pass
+
+
+SIZES = """
+import os
+from flwr.supercore.inflatable.inflatable_object import get_all_nested_objects
+from relay import content_of
+print(*(len(one.deflate()) for one in get_all_nested_objects(content_of("{}", os.urandom(200_000_000))).values()))
+"""
+"""Prints the bytes of each object in which Flower sends an adapter of 200 MB, a request each."""
+
+
+class SuperLink(BaseHTTPRequestHandler):
+    """Reads what it is sent, and agrees."""
+
+    protocol_version = "HTTP/1.1"
+
+    def do_POST(self) -> None:
+        self.rfile.read(int(self.headers["Content-Length"]))
+        self.send_response(200)
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+
+def proxy_listens() -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", PORT)) == 0
+
+
+@pytest.mark.skipif(shutil.which("nginx") is None, reason="left out: nginx is not on PATH")
+def test_an_adapter_of_200_megabytes_passes_the_proxy() -> None:
+    """A request of more than 16 MB does not. Flower's objects have at most 4 MB, whatever the adapter's size."""
+    certificates.make_authority()
+    certificates.make_server_certificate("127.0.0.1")
+    common = {"run": "r", "seed": 1, "host": "127.0.0.1", "port": PORT, "inner_port": INNER}
+    *_, proxy = server_programs(ServerSite(kind="server", organisations=["University"], **common))
+    printed = subprocess.run(
+        [flower("python"), "-c", SIZES], env={"PYTHONPATH": str(APP)}, capture_output=True, text=True
+    )
+    sizes = [int(size) for size in printed.stdout.split()]
+    assert sum(sizes) > 200_000_000, printed.stderr
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificates.SERVER, certificates.SERVER_KEY)
+    with ThreadingHTTPServer(("127.0.0.1", INNER), SuperLink) as superlink, Supervisor(STATE) as supervisor:
+        superlink.socket = context.wrap_socket(superlink.socket, server_side=True)
+        Thread(target=superlink.serve_forever, daemon=True).start()
+        supervisor.start(proxy)
+        wait_until(proxy_listens, 60, "nginx")
+        trusting = ssl.create_default_context(cafile=str(certificates.AUTHORITY))
+        connection = HTTPSConnection("127.0.0.1", PORT, timeout=60, context=trusting)
+
+        def status(body: bytes, announced: int) -> int:
+            connection.request("POST", "/v1/fleet/push-object", body, {"Content-Length": str(announced)})
+            with connection.getresponse() as response:
+                return response.status
+
+        assert {status(bytes(size), size) for size in sizes} == {200}
+        assert status(b"", (16 << 20) + 1) == 413
+        superlink.shutdown()

@@ -17,9 +17,11 @@ import yaml
 from private_meetings import CANARY, write_meetings
 from relays import scores_sent, trained_over
 
+from pipeline.engines.node import Node
 from pipeline.errors import QuorumError
+from pipeline.federation import server
 from pipeline.federation.facts import job_name, planned_training
-from pipeline.federation.loopback import SHARED
+from pipeline.federation.loopback import SHARED, first_step
 from pipeline.federation.node import open_node
 from pipeline.federation.site import NodeSite, ServerSite, socket_path
 from pipeline.federation.sockets import serve
@@ -108,6 +110,28 @@ def test_a_node_with_other_settings_is_named_before_anything_is_trained(here: Pa
     with pytest.raises(QuorumError, match=r"University: order: \w+ there, \w+ here; use the same on both ends"):
         train_with_node()
     assert not layout.checkpoints().is_dir() or not os.listdir(layout.checkpoints())
+
+
+def test_a_node_that_fails_once_is_assigned_again_without_any_tolerance(
+    here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(server, "AGAIN", server.AGAIN.model_copy(update={"pause": 0.0}))
+    scores_sent(monkeypatch)
+    failures, trained = iter([MemoryError("for a moment")]), Node._train
+
+    def train(node: Node, *sent: Any) -> Any:
+        for failure in failures:
+            raise failure
+        return trained(node, *sent)
+
+    monkeypatch.setattr(Node, "_train", train)
+    write_params(tolerance=None)
+    serve_node()
+    assert [(one.round, one.kind) for one in train_with_node().progress.events] == [(1, "missing"), (1, "repeated")]
+
+
+def test_a_first_step_is_measured_in_a_site(here: Path) -> None:
+    assert 0 < first_step() < 60
 
 
 def test_a_node_that_reports_no_scores_sends_none(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,6 +1,6 @@
 """A node's SuperExec: it starts the relay for each message if the app's sha256 is allowed. Run by Flower's Python.
 
-It changes flwr 1.41.0 in four ways before Flower's main function runs. It compares an app's sha256 with
+It changes flwr 1.42.0 in four ways before Flower's main function runs. It compares an app's sha256 with
 QUORUM_ALLOWED_APPS before unpacking the app. It sends no text of an exception to the server. It starts only ClientApps.
 It forks this process for each, since a new Python takes seconds to import Flower.
 """

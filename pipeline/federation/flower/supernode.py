@@ -1,6 +1,6 @@
 """Flower's SuperNode with shorter waits, which can register again right after a kill. Run by Flower's Python.
 
-It changes flwr 1.41.0 in three ways before Flower's main function runs. An idle loop sleeps half a second instead of
+It changes flwr 1.42.0 in three ways before Flower's main function runs. An idle loop sleeps half a second instead of
 three. It polls sooner for objects that are still being uploaded. It deactivates the node's previous registration, which
 the SuperLink would consider online for up to 60 s after a kill, and so refuse a second one.
 """
