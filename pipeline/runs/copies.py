@@ -55,6 +55,6 @@ def lay_smoke() -> None:
 def _git(*arguments: str) -> str:
     done = subprocess.run(["git", *arguments], capture_output=True, text=True, check=False)
     if done.returncode:
-        reason = " ".join(done.stderr.split())[-200:]
+        reason = " ".join(done.stderr.split())[-200:] or "failed; is the folder writable?"
         raise QuorumError(f"git {arguments[0]}: {reason}; mend it and run the same command again")
     return done.stdout.strip()

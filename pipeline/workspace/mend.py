@@ -1,7 +1,8 @@
 """Repair DVC's own files after a kill or a power cut: DVC writes them in place, and refuses to read half of one.
 
 They are the list of current readers and writers (`rwlock`), and dvc.lock with the outputs of every stage. The complete
-stages before the cut stay in dvc.lock. DVC restores the others from its cache, or runs them again.
+stages before the cut stay in dvc.lock. DVC restores the others from its cache, or runs them again. A dead user blocks
+the next DVC as long as any process has its id, as 1 in a container.
 """
 
 from __future__ import annotations
@@ -10,6 +11,8 @@ import json
 import re
 from contextlib import suppress
 from pathlib import Path
+
+import psutil
 
 from pipeline.workspace import layout
 from pipeline.workspace.files import locked, write_text
@@ -22,15 +25,15 @@ STAGE = re.compile(r"^  \S", re.MULTILINE)
 def mend(root: Path | None = None) -> None:
     """Repair the files of a repository (by default this one) and of its experiments, unless DVC is running there."""
     root = root or layout.home()
-    own = root / ".dvc" / "tmp"
-    users = own / "rwlock"
-    with locked(own / "rwlock.lock", wait=False) as free:
-        if free and users.is_file() and not _is_json(users):
-            users.unlink()
-            say(f"{users}: was cut short, so it was removed")
-    with locked(own / "lock", wait=False) as free:
-        for lock in [*root.glob("dvc.lock"), *root.glob("experiments/*/dvc.lock")] if free else []:
-            _mend_lock(lock)
+    for own in (path / "tmp" for path in [root / ".dvc", *root.glob("experiments/*/.dvc")]):
+        for users in filter(Path.is_file, (own / "rwlock", own / "exps" / "rwlock")):
+            with locked(users.with_name("rwlock.lock"), wait=False) as free:
+                if free and not _is_used(users.read_text(encoding="utf-8", errors="replace")):
+                    users.unlink()
+                    say(f"{users}: was cut short, or lists no process of DVC, so it was removed")
+        with locked(own / "lock", wait=False) as free:
+            if free and (lock := own.parents[1] / "dvc.lock").is_file():
+                _mend_lock(lock)
 
 
 def _mend_lock(path: Path) -> None:
@@ -47,10 +50,18 @@ def _mend_lock(path: Path) -> None:
         say(f"{path}: was cut short; its complete stages stay")
 
 
-def _is_json(path: Path) -> bool:
+def _is_used(users: str) -> bool:
+    """Whether it is complete, and empty or with the id of a process of DVC."""
     with suppress(ValueError):
-        json.loads(path.read_bytes())
-        return True
+        json.loads(users)
+        processes = re.findall(r'"pid": (\d+)', users)
+        return not processes or any(_is_dvc(int(process)) for process in processes)
+    return False
+
+
+def _is_dvc(process: int) -> bool:
+    with suppress(psutil.Error):
+        return any(Path(word).name == "dvc" for word in psutil.Process(process).cmdline())
     return False
 
 

@@ -49,14 +49,21 @@ class Store:
         known = self._client.get_experiment_by_name(EXPERIMENT)
         if known:
             self._experiment = known.experiment_id
+            if known.lifecycle_stage == "deleted":
+                self._client.restore_experiment(self._experiment)  # with its runs
         else:
             where = layout.mlflow_artifacts().as_uri()
             self._experiment = self._client.create_experiment(EXPERIMENT, where, tags={KIND_TAG: KIND})
 
     def run(self, identity: str, name: str, tags: Callable[[], dict[str, str]]) -> tuple[str, bool]:
-        """The MLflow run of an identity, made with `tags` if it is not there: (its id, whether it is complete)."""
-        found = self._client.search_runs([self._experiment], f"tags.`{IDENTITY_TAG}` = '{identity}'", max_results=1)
+        """The MLflow run of an identity, made with `tags` or restored if it is not there: (id, whether complete)."""
+        from mlflow.entities import ViewType
+
+        query = f"tags.`{IDENTITY_TAG}` = '{identity}'"
+        found = self._client.search_runs([self._experiment], query, ViewType.ALL, max_results=1)
         if found:
+            if found[0].info.lifecycle_stage == "deleted":
+                self._client.restore_run(found[0].info.run_id)
             return found[0].info.run_id, found[0].data.tags.get(COMPLETE_TAG) == "true"
         made = self._client.create_run(self._experiment, tags={IDENTITY_TAG: identity, **tags()}, run_name=name)
         return made.info.run_id, False

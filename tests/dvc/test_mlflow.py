@@ -15,6 +15,7 @@ from dataclasses import asdict
 import pytest
 from conftest import Workspace
 from labelled import EVERY
+from mlflow import MlflowClient
 
 from pipeline.errors import QuorumError
 from pipeline.federated.history import Round
@@ -93,6 +94,19 @@ def test_a_deleted_store_comes_back(copy: Workspace) -> None:
     copy.call("track")
     assert names(copy) == before
     assert sorted(copy.logged(every)) == logged
+
+
+@pytest.mark.parametrize("what", ["experiment", "run"])
+def test_what_was_deleted_in_mlflow_is_restored_by_the_next_projection(copy: Workspace, what: str) -> None:
+    """It is not made again: restored by hand later, it would be there twice."""
+    before, made = names(copy), copy.logged("select count(*) from runs")
+    ((experiment, run),) = copy.logged("select experiment_id, run_uuid from runs where name = 'fedavg-1'")
+    client = MlflowClient(f"sqlite:///{copy.folder}/mlflow.db")
+    client.delete_run(run) if what == "run" else client.delete_experiment(str(experiment))
+    assert names(copy) != before
+    copy.call("track")
+    assert names(copy) == before
+    assert copy.logged("select count(*) from runs") == made
 
 
 def message(seed: int, number: int | None) -> str:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
+import os
 from pathlib import Path
 
+import psutil
 import pytest
 from dvc.schema import COMPILED_LOCKFILE_SCHEMA
 from yaml import safe_load
@@ -18,11 +21,25 @@ def root(tmp_path: Path) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize("content", ["", '{"write": {"da'])
-def test_a_list_of_users_that_was_cut_short_is_removed(root: Path, content: str) -> None:
-    (root / ".dvc/tmp/rwlock").write_text(content)
+OWN = {"write": {"data/plan": {"pid": os.getpid(), "cmd": "dvc repro"}}}
+
+
+@pytest.mark.parametrize("folder", [".dvc/tmp", ".dvc/tmp/exps", "experiments/long/.dvc/tmp"])
+@pytest.mark.parametrize("content", ["", '{"write": {"da', json.dumps(OWN)])
+def test_a_list_of_users_that_was_cut_short_or_has_no_dvc_is_removed(root: Path, folder: str, content: str) -> None:
+    """This process has the id in it, and is none of DVC: as the first one in a container, after a kill there."""
+    users = root / folder / "rwlock"
+    users.parent.mkdir(parents=True, exist_ok=True)
+    users.write_text(content)
     mend(root)
-    assert not (root / ".dvc/tmp/rwlock").exists()
+    assert not users.exists()
+
+
+def test_a_list_of_users_with_a_living_dvc_stays(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(psutil.Process, "cmdline", lambda _: ["/opt/bin/python", "/opt/bin/dvc", "repro"])
+    (root / ".dvc/tmp/rwlock").write_text(json.dumps(OWN))
+    mend(root)
+    assert (root / ".dvc/tmp/rwlock").exists()
 
 
 def test_a_complete_list_of_users_stays_and_so_does_one_that_dvc_is_writing(root: Path) -> None:
@@ -46,7 +63,7 @@ LOCK = "schema: '2.0'\nstages:\n" + "".join(
 def test_complete_stages_of_a_dvc_lock_that_was_cut_short_stay(root: Path, below: str) -> None:
     """Cut at every seventh letter of the third and the fourth, and not at all."""
     lock = root / below / "dvc.lock"
-    lock.parent.mkdir(parents=True, exist_ok=True)
+    (root / below / ".dvc").mkdir(parents=True, exist_ok=True)
     for cut in (*range(LOCK.index("  c:") + 1, len(LOCK), 7), len(LOCK)):
         lock.write_text(LOCK[:cut])
         mend(root)
