@@ -27,12 +27,12 @@ RESERVED = ("server", "mean", "pooled")
 NAME = r"^[A-Za-z0-9][A-Za-z0-9_.-]*$"
 
 Fraction = Annotated[float, Field(gt=0, le=1)]
-Count = Annotated[int, Field(ge=1)]
+Count = Annotated[int, Field(ge=1, le=1_000_000)]
 
 
 def is_client_name(name: str) -> bool:
     """Whether a client can have this name. A dot is not allowed: it separates name and kind of an adapter's file."""
-    return re.match(NAME, name) is not None and "." not in name and name not in RESERVED
+    return re.match(NAME, name) is not None and len(name) <= 100 and "." not in name and name not in RESERVED
 
 
 class Share(Record):

@@ -10,10 +10,9 @@ schema, one JSON file a meeting.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from pathlib import Path
 
 from pipeline.corpora.example import SPLITS
@@ -21,6 +20,7 @@ from pipeline.corpora.hash_order import tenths
 from pipeline.corpora.people_files import rows_of, same_name, text_of
 from pipeline.corpora.qmsum import Meeting, Query, parse_meeting
 from pipeline.corpora.said import Transcript
+from pipeline.corpora.text import normal
 from pipeline.corpora.transcripts import READERS, read
 from pipeline.errors import QuorumError
 from pipeline.workspace.files import write_json
@@ -57,11 +57,22 @@ def meetings_of(folder: Path) -> dict[Path, Meeting]:
     Raises QuorumError if there is none, or a meeting or summary is malformed.
     """
     meetings = {}
-    for one in check(folder):
+    for one in (found := check(folder)):
         if one.meeting is None:
             raise QuorumError(f"{one.path}: {one.wrong}")
         meetings[one.path] = one.meeting
+    for line in equal(found):
+        say(line)
     return meetings
+
+
+def equal(found: Iterable[Checked]) -> Iterator[str]:
+    """A line for each meeting with the words of an earlier one: in training and test they would inflate scores."""
+    first: dict[str, Path] = {}
+    for path, meeting in ((one.path, one.meeting) for one in found if one.meeting is not None):
+        words = normal(" ".join(turn.text for turn in meeting.turns))
+        if (other := first.setdefault(words, path)) != path:
+            yield f"{path}: has the words of {other}; remove one of them"
 
 
 def check(folder: Path) -> list[Checked]:
@@ -69,7 +80,7 @@ def check(folder: Path) -> list[Checked]:
 
     Meetings may lie in subfolders with the names of splits.
 
-    Raises QuorumError if there is no such folder, it holds no meeting, or two of its meetings have one name.
+    Raises QuorumError if there is no such folder, or it holds no meeting.
     """
     if not folder.is_dir():
         raise QuorumError(f"{folder}: is not a folder; give the one that holds the meetings")
@@ -81,14 +92,14 @@ def check(folder: Path) -> list[Checked]:
     paths = [path for path in found if path not in summaries.values()]
     if not paths:
         raise QuorumError(f"{folder}: has no meeting; put {', '.join(READERS)} files there")
-    for first, second in pairwise(sorted(paths, key=lambda path: same_name(path.stem))):
-        if same_name(first.stem) == same_name(second.stem):
-            raise QuorumError(f"{second}: {first.name} has the same name; remove or rename one of them")
     meetings: dict[Path, Meeting] = {}
     files: dict[Path, Transcript] = {}
     faults: list[Checked] = []
+    by_stem: dict[str, Path] = {}
     for path in paths:
         with _collecting(path, faults):
+            if (first := by_stem.setdefault(same_name(path.stem), path)) != path:
+                raise QuorumError(f"{first.name} has the same name; remove or rename one of them")
             files[path] = read(path)
             meeting = (
                 parse_meeting(path) if path.suffix.lower() == ".json" else Meeting(path.stem, files[path].turns, ())

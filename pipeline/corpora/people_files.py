@@ -53,6 +53,7 @@ def rows_of(path: Path, columns: Sequence[str], *, shorter: bool = False) -> Ite
     csv.field_size_limit(max(csv.field_size_limit(), len(text)))
     reader = csv.reader(io.StringIO(text, newline=""), strict=True, delimiter=_delimiter(text, columns))
     header: list[str] | None = None
+    wrong: list[str] = []
     while True:
         line = reader.line_num + 1
         where = f"{path}: line {line}"
@@ -63,7 +64,7 @@ def rows_of(path: Path, columns: Sequence[str], *, shorter: bool = False) -> Ite
                 f'{where}: is no CSV ({error}); write "…" around a text, and "" for each " within'
             ) from None
         if cells is None:
-            return
+            break
         while cells and not cells[-1].strip() and (header is None or len(cells) > len(header)):
             cells.pop()  # Excel fills rows up to the widest one
         if not any(map(str.strip, cells)):
@@ -74,12 +75,12 @@ def rows_of(path: Path, columns: Sequence[str], *, shorter: bool = False) -> Ite
             if twice := [name for name, times in Counter(header).items() if name and times > 1]:
                 raise QuorumError(f"{where}: has two columns {twice[0]!r}; remove or rename one")
         elif len(cells) > len(header) or (len(cells) < len(header) and not shorter):
-            raise QuorumError(
-                f'{where}: {len(cells)} fields, and the header has {len(header)}; write "…" around a text that has a '
-                "comma or a line's end"
-            )
+            wrong.append(f"line {line}: {len(cells)} fields")
         else:
             yield line, dict(zip_longest(header, cells, fillvalue=""))
+    if wrong:
+        remedy = 'write "…" around a text that has a comma or a line\'s end'
+        raise QuorumError(f"{path}: {', '.join(wrong)}, and the header has {len(header or ())}; {remedy}")
 
 
 def _delimiter(text: str, columns: Iterable[str]) -> str:

@@ -13,7 +13,7 @@ import tarfile
 import urllib.error
 import urllib.request
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -25,6 +25,19 @@ from pipeline.workspace.layout import CHECKSUMS
 from pipeline.workspace.progress import progress, say
 
 DOWNLOAD_SECONDS, PROBE_SECONDS = 60, 20
+
+
+@contextmanager
+def _removing(downloaded: Sequence[Path]) -> Iterator[None]:
+    """Remove downloads if the block finds one damaged or altered, so that the next call fetches them again."""
+    try:
+        yield
+    except QuorumError as error:
+        if not downloaded:
+            raise
+        for path in downloaded:
+            path.unlink(missing_ok=True)
+        raise QuorumError(f"{str(error).rpartition('; ')[0]}; the download was removed, so run again") from None
 
 
 def answers(address: str) -> bool:
@@ -94,7 +107,8 @@ class Listed:
                     download(self.upstream + path, origin)
                 if not origin.is_file():
                     raise QuorumError(f"{origin}: is missing from the mirror; restore it, or set data_source: upstream")
-                _check(origin, sha256_file(origin), digest, self.commit)
+                with _removing([origin] if mirror is None else []):
+                    _check(origin, sha256_file(origin), digest, self.commit)
                 with replacing(into / path.removeprefix(self.strip)) as temporary:
                     shutil.copyfile(origin, temporary)
                 advance(1)
@@ -151,24 +165,25 @@ class Archived:
     def fetch(self, mirror: Path | None, downloads: Path, into: Path) -> None:
         """Unpack the mirror's archive, which has our paths, or else the tarballs of the pinned commits.
 
-        Raises QuorumError if an archive is out of reach, damaged or altered. Nothing is written if a member is
-        absolute, or if it or a link leads out of its archive.
+        Raises QuorumError if an archive is out of reach, damaged or altered; then its download is removed. Nothing is
+        written if a member is absolute, or if it or a link leads out of its archive.
         """
         if mirror is None:
             archives = [(ball.fetched(downloads), ball.paths) for ball in self.tarballs]
         else:
             ours = {path: path for ball in self.tarballs for path in ball.paths.values()}
             archives = [(mirror / self.mirrored, ours)]
-        for archive, _ in archives:
-            with _opened(archive) as tar:
-                for member in tar:
-                    if member.name.startswith("/"):  # the filter would make it relative
-                        raise tarfile.AbsolutePathError(member)
-                    tarfile.data_filter(member, str(into))
-        for archive, paths in archives:
-            with _opened(archive) as tar:
-                tar.extractall(into, filter=partial(_renamed, paths))
-        _check(archives[-1][0], content_of(into), self.content, self.commit)
+        with _removing([archive for archive, _ in archives] if mirror is None else []):
+            for archive, _ in archives:
+                with _opened(archive) as tar:
+                    for member in tar:
+                        if member.name.startswith("/"):  # the filter would make it relative
+                            raise tarfile.AbsolutePathError(member)
+                        tarfile.data_filter(member, str(into))
+            for archive, paths in archives:
+                with _opened(archive) as tar:
+                    tar.extractall(into, filter=partial(_renamed, paths))
+            _check(archives[-1][0], content_of(into), self.content, self.commit)
 
 
 @contextmanager
@@ -180,10 +195,12 @@ def _opened(archive: Path) -> Iterator[tarfile.TarFile]:
         raise QuorumError(f"{archive}: is missing from the mirror; restore it, or set data_source: upstream") from None
     except tarfile.FilterError as error:
         raise QuorumError(
-            f"{archive}: {error}; so nothing was unpacked; remove the file, and get it from its publisher"
+            f"{archive}: {error}; nothing was unpacked; remove the file, and get it from its publisher"
         ) from None
     except (tarfile.TarError, EOFError, OSError, lzma.LZMAError, zlib.error) as error:
-        raise QuorumError(f"{archive}: damaged ({error}); restore it, or remove it and run again") from None
+        if getattr(error, "errno", None):
+            raise  # of the disk, and the archive may be intact
+        raise QuorumError(f"{archive}: damaged ({error}); restore it") from None
 
 
 def _renamed(paths: Mapping[str, str], member: tarfile.TarInfo, into: str) -> tarfile.TarInfo | None:

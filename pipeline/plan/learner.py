@@ -6,6 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
+from pipeline.clients.setting import Count
 from pipeline.federated.faults import Faults
 from pipeline.federated.knobs import ClientOptimizer, Draw, LossOver, Schedule
 from pipeline.federated.tolerance import Tolerance
@@ -74,11 +75,11 @@ class CommonKnobs(Record):
         tolerance: what the server does about it.
     """
 
-    rounds: int = Field(ge=1)
-    patience: int = Field(default=3, ge=1)
-    local_epochs: int = Field(default=1, ge=1)
-    batch_size: int = Field(default=16, ge=1)
-    clients_per_round: int | None = Field(default=None, ge=1)
+    rounds: Count
+    patience: Count = 3
+    local_epochs: Count = 1
+    batch_size: Count = 16
+    clients_per_round: Count | None = None
     client_optimizer: ClientOptimizer = "adamw"
     client_schedule: Schedule = "constant"
     weight_decay: float = Field(default=0.01, ge=0)

@@ -15,7 +15,7 @@ from pydantic import BaseModel, Field, PositiveFloat, ValidationError, field_val
 
 from pipeline.clients.folds import Fold
 from pipeline.clients.kinds import AnySetting
-from pipeline.clients.setting import Balanced, Count, Domains, Fraction, Iid
+from pipeline.clients.setting import Balanced, Count, Domains, Fraction, Iid, Share
 from pipeline.clients.skews import Skewed
 from pipeline.errors import QuorumError
 from pipeline.federated.objectives.threshold import Tau, Threshold
@@ -98,7 +98,8 @@ class Params(CommonKnobs):
         source_tokens: the most tokens that are read of an example, its prompt included.
         target_tokens: the most tokens that are learned of what a model writes, its end token included.
         weights: a local folder with the backbone's weights, in the hub's file layout.
-        train_fraction, validation_examples: of every client, in settings of kind domains and iid.
+        train_fraction: of every published domain's client, in settings of kind domains and iid; a user's has all.
+        validation_examples: of every client, in settings of kind domains and iid.
         alpha: of skewed settings that leave theirs open: labels are drawn from Dir(alpha times their shares).
         adapted_layers: N, the layers of a language model, from above, that have adapters; None: the preset's.
         above: what trains above the frozen part; None: bottlenecks in a language model, all layers of an encoder.
@@ -129,7 +130,7 @@ class Params(CommonKnobs):
     folds: dict[Number, Fold] = Field(default_factory=dict)
     device: Literal["auto", "cpu", "cuda"] = "auto"
     precision: Literal["auto", "fp32", "bf16"] = "auto"
-    threads: Count | None = None
+    threads: int | None = Field(default=None, ge=1, le=256)
 
     data_source: Literal["auto", "mirror", "upstream", "sample"] = "auto"
     sources: list[str]
@@ -217,6 +218,8 @@ class Params(CommonKnobs):
             filled["validation_examples"] = wanted.validation_examples or self.validation_examples
         if isinstance(wanted, Balanced) or (isinstance(wanted, Domains) and wanted.own):
             filled["clients"] = [*wanted.clients, *self.own_meetings]
+        if isinstance(wanted, Domains) and wanted.own and not wanted.train_fraction and self.train_fraction < 1:
+            filled["only"] = dict.fromkeys(self.own_meetings, Share(train_fraction=1.0)) | wanted.only
         if isinstance(wanted, Skewed) and wanted.alpha is None and wanted.beta is None and not wanted.spread:
             filled["alpha"] = self.alpha
         return wanted.model_copy(update=filled)

@@ -78,6 +78,7 @@ class PaperPage:
             title=self.title,
             sections=[self._section(one) | {"extra": [*map(place, extra.get(one.name, ()))]} for one in self.sections],
             corpora={source_of(name, self.notes[name]["source"]): rows for name, rows in self.statistics.items()},
+            equal={name: about["equal"]["test_in_train"] for name, about in self.notes.items() if "equal" in about},
             settings=settings_table({name: first[name] for name in self.order.settings if name in first}),
             limits=limits(self.order, self.results),
         )

@@ -175,6 +175,7 @@ def data_row(name: str, about: Json, unlearned: int | None, task: str, paper: Ro
     return {
         "data_set": name,
         **{count: about.get(count, 0) for count in ("train", "val", "test", "left_out")},
+        "test_in_train": about.get("equal", {}).get("test_in_train", ""),
         "without_answer": "" if unlearned is None else unlearned,
         "labels": "" if about["labels"] is None else about["labels"],
         "owners": about["owners"],

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from pipeline.corpora.example import SPLITS
-from pipeline.corpora.organisation import check
+from pipeline.corpora.organisation import check, equal
 from pipeline.corpora.transcripts import READERS
 from pipeline.errors import QuorumError
 from pipeline.workspace.words import printable
@@ -17,7 +17,11 @@ def check_folder(folder: str) -> None:
     Raises QuorumError if a file cannot be used.
     """
     found, remedy = check(Path(folder)), f"export the meeting as {', '.join(READERS)}, out of any archive"
-    for line in (*map(str, found), *(f"{name}: is not read; {remedy}" for name in _others(Path(folder)))):
+    for line in (
+        *map(str, found),
+        *(f"{name}: is not read; {remedy}" for name in _others(Path(folder))),
+        *equal(found),
+    ):
         print(printable(line).replace("\n", "\\n"))
     read = [one.meeting for one in found if one.meeting is not None]
     print(f"{len(read)} meetings can be read; {sum(len(meeting.queries) for meeting in read)} summaries")

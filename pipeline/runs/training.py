@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
+from pathlib import Path
 from typing import NamedTuple
 
 from pipeline.clients.manifest import Manifest
-from pipeline.errors import listed
+from pipeline.errors import QuorumError, listed
 from pipeline.federated.algorithm import Algorithm
 from pipeline.federated.blobs import Blobs
 from pipeline.federated.callbacks import Checkpointing, Reporting, SavingRounds, Stopping
@@ -51,12 +53,14 @@ def train(order: Training, open_: Open, examples: int, key: str, run_id: str, on
         key: the training's key. If two processes start one training, the second waits and finds it finished.
         on_round: called with each round's rows; with no rows as soon as the training has its lock.
 
-    Raises QuorumError if the checkpoint is damaged, or a loss or a gradient is not finite.
+    A damaged checkpoint is removed, and the training begins again.
+
+    Raises QuorumError if a loss or a gradient is not finite.
     """
     with locked(layout.checkpoint_lock(key)):
         on_round([])
         folder = layout.checkpoints() / key
-        progress, private = load_progress(folder, key) or (None, Private.begin(Blobs(folder), {}))
+        progress, private = _saved(folder, key, run_id) or (None, Private.begin(Blobs(folder), {}))
         stopping = Stopping(order.rounds, order.patience, order.joins)
         if progress is not None:
             for number in range(1, progress.round + 1):
@@ -85,6 +89,17 @@ def train(order: Training, open_: Open, examples: int, key: str, run_id: str, on
                 job=key,
             )
             return Finished(progress, private)
+
+
+def _saved(folder: Path, key: str, run_id: str) -> tuple[Progress, Private] | None:
+    try:
+        return load_progress(folder, key)
+    except QuorumError as error:
+        if error.code != "damaged":
+            raise
+        say(f"train {run_id}: {str(error).partition('; ')[0]}; it was removed, and the training begins again")
+        shutil.rmtree(folder)
+        return None
 
 
 def train_learner(

@@ -12,7 +12,7 @@ from pipeline.corpora.example import SPLITS, write_examples
 from pipeline.corpora.labelled import Labelled, Tagged
 from pipeline.corpora.published_documents import of_meetings
 from pipeline.corpora.readers import Read, read_source
-from pipeline.corpora.statistics import counts, equal_texts, with_lost_letters
+from pipeline.corpora.statistics import counts, equal_texts, reference, with_lost_letters
 from pipeline.plan.orders import PrepareOrder, read_order
 from pipeline.tasks.task import load_task
 from pipeline.workspace import layout
@@ -54,6 +54,7 @@ def run(data: str) -> None:
     notes["labels"] = len(classes["train"]) if task.kind in CLASSED else None
     notes["owners"] = len({example.owner for example in by_split["train"]} - {""})
     notes |= {**read.notes, "equal": equal_texts(read.examples)}
+    notes["equal_references"] = equal_texts(read.examples, reference)
     write_json(layout.notes(data), notes)
     write_table(layout.data_statistics(data), read.statistics)
     untested = classes["train"] - classes["test"]
@@ -68,9 +69,10 @@ def _report(data: str, read: Read, notes: Json, untested: Set[str]) -> None:
             say(f"prepare {data}: {len(found) if isinstance(found, list) else found} {what}")
     if notes["owners"] and (without := sum(not example.owner for example in read.examples)):
         say(f"prepare {data}: {without} examples have no owner")
-    if any(notes["equal"].values()):
-        counts = ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in notes["equal"].items())
-        say(f"prepare {data}: examples with equal texts in two splits: {counts}")
+    for key, what in (("equal", "texts"), ("equal_references", "references")):
+        if any(notes[key].values()):
+            counts = ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in notes[key].items())
+            say(f"prepare {data}: examples with equal {what} in two splits: {counts}")
     for line in with_lost_letters(data, read.examples):
         say(f"prepare {data}: {line}")
     if untested:

@@ -20,6 +20,7 @@ from pipeline.corpora.conversation import Turn
 from pipeline.corpora.dialogues import elitr, hmnet
 from pipeline.corpora.example import SPLITS
 from pipeline.corpora.readers import read_source
+from pipeline.corpora.statistics import equal_texts
 from pipeline.corpora.text import joined
 from pipeline.errors import QuorumError
 from pipeline.workspace.files import write_bytes, write_jsonl
@@ -167,5 +168,7 @@ def test_the_real_corpora_have_their_published_sizes(
     assert float(rows[0]["words"]) > words
     assert float(rows[0]["summary_words"]) == pytest.approx(summary_words, rel=0.02)
     assert len({example.id for example in examples}) == len(examples)
+    shared = {"val_in_train": 47, "test_in_train": 42, "test_in_val": 4} if corpus == "samsum" else {}
+    assert {name: count for name, count in equal_texts(examples).items() if count} == shared
     qmsum = {path.stem for path in (MIRROR / "qmsum/data" / domain).rglob("*.json")}
     assert (len(qmsum & {example.meeting for example in examples}) > 40) == bool(domain)

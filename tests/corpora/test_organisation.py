@@ -94,30 +94,41 @@ def test_a_meeting_beside_the_folders_of_splits_is_named(tmp_path: Path) -> None
 def test_a_fault_of_any_file_is_a_row_and_hides_no_other(tmp_path: Path) -> None:
     """Folders of splits are checked, too. One line a file, in full at 30 columns, without control characters.
 
-    Cut XML in a Word document, deep JSON, a wrong header; markup in a name, and a cell of 140,000 letters.
+    Cut XML in a Word document, deep JSON, a name twice, a wrong header; markup in a name, a cell of 140,000 letters and
+    one too many.
     """
-    rows = f"may.txt,Q,{'word ' * 28_000},\nmay.txt,Q,,\nmay.txt,Q,S,7-9\n[/x],Q,S,\n"
-    lay(tmp_path / "train", may__txt=TALK, deep__json="[" * 100_000, a__csv="file;summary\n", b__csv=f"{HEADER}{rows}")
+    rows = f"may.txt,Q,{'word ' * 28_000},\nmay.txt,Q,,\nmay.txt,Q,S,,5\nmay.txt,Q,S,7-9\n[/x],Q,S,\n"
+    lay(
+        tmp_path / "train",
+        may__txt=TALK,
+        may__vtt="",
+        deep__json="[" * 100_000,
+        a__csv="file;summary\n",
+        b__csv=f"{HEADER}{rows}",
+    )
     (tmp_path / "train" / "c.csv").mkdir()
     with zipfile.ZipFile(tmp_path / "train" / "cut.docx", "w") as archive:
         archive.writestr("[Content_Types].xml", "<Types><Def")
     lay(tmp_path / "test", **{f"{LONG}__txt": TALK, "e\x1b[2Jf__vtt": "x", "zoom__zip": "x", "README__md": "x"})
     done = CliRunner().invoke(app, ["meetings", "check", str(tmp_path)], env={"COLUMNS": "30"})
     assert isinstance(done.exception, QuorumError)
-    files = "cut.docx, deep.json, a.csv, b.csv, c.csv, e\x1b[2Jf.vtt"
-    assert f"6 files cannot be used: {files}" in str(done.exception)
+    files = "cut.docx, deep.json, may.vtt, a.csv, b.csv, c.csv, e\x1b[2Jf.vtt"
+    assert f"7 files cannot be used: {files}" in str(done.exception)
     expected = (
         "may.txt: 3 turns, 11 words, 1 summaries, speakers 2: Ann Lee, Bob Ray; 3 lines: 3 used (line 1: ",
         "cut.docx: is no Word document",
         "deep.json: line 1: malformed JSON",
+        "may.vtt: may.txt has the same name",
         "a.csv: has no column 'file'",
         "b.csv: line 3: summary is empty",
-        "b.csv: line 4: turns '7-9'",
-        "b.csv: line 5: this folder has no meeting '[/x]'",
+        "b.csv: line 5: turns '7-9'",
+        "b.csv: line 6: this folder has no meeting '[/x]'",
+        "b.csv: line 4: 5 fields, and the header has 4",
         "c.csv: could not be read",
         f"{LONG}.txt: 3 turns, 11 words, 0 summaries, speakers 2: Ann Lee, Bob Ray; no summary, so it cannot train",
         "e\\x1b[2Jf.vtt: has no turn",
         "zoom.zip: is not read",
+        f"{tmp_path}/test/{LONG}.txt: has the words of {tmp_path}/train/may.txt; remove one of them",
         "2 meetings can be read; 1 summaries",
     )
     for line, begin in zip(done.output.splitlines(), expected, strict=True):

@@ -12,9 +12,7 @@ import pytest
 from conftest import Workspace
 
 from pipeline import __main__ as command_line
-from pipeline.federated.blobs import FILE
 from pipeline.runs import tracking
-from pipeline.runs.index import planned_key
 from pipeline.stages.train import unlogged
 
 Break = Callable[[Path], None]
@@ -53,14 +51,6 @@ def damaged_store(folder: Path) -> None:
     shutil.rmtree(folder / "models/fedavg")
 
 
-def damaged_checkpoint(folder: Path) -> None:
-    """A half-written one of fedavg, whose models are gone; the tests are inside the folder."""
-    path = folder / "work/checkpoints" / str(planned_key("fedavg/1")) / FILE
-    path.parent.mkdir(parents=True)
-    path.write_bytes(b"SQLite format 3")
-    shutil.rmtree(folder / "models/fedavg")
-
-
 PLAN, MEETING = "data/plan/encode/domains.json", "data/raw/qmsum/Product/train/Spr001.json"
 EMPTY = b'{"meeting_transcripts": [], "specific_query_list": []}'
 EXAMPLES, PREDICTIONS = "data/prepared/qmsum/examples.jsonl", "reports/predictions/fedavg/1.jsonl"
@@ -82,7 +72,6 @@ CASES: dict[str, tuple[str, Break, str]] = {
     "no example": ("partition domains", put(EXAMPLES, b'{"id": 1}\n'), f"{EXAMPLES}: line 1: no Conversation"),
     "a backbone": ("encode domains", put(f"{WEIGHTS}/model.safetensors", b"x"), f"{WEIGHTS}: damaged backbone ("),
     "a damaged store": ("train fedavg", damaged_store, "run `dvc repro --force --single-item encode`"),
-    "a damaged checkpoint": ("train fedavg", damaged_checkpoint, "damaged checkpoint ("),
     "a damaged adapter": ("predict fedavg", damaged(ADAPTER, cut=True), f"{ADAPTER}: damaged adapter"),
     "a changed adapter": ("predict news-fedavg", damaged(CHANGED, cut=False), f"{CHANGED}: {OTHER_HASH}fedavg`"),
     "a run that is not planned": ("predict nope", lambda _: None, "data/plan/predict/nope.json: is missing"),

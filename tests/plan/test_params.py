@@ -30,6 +30,8 @@ FILE: list[tuple[dict[str, Any], str]] = [
     ({"taau": 4}, "taau: unknown key; did you mean tau?"),
     ({"seeds": [1, 1]}, "seeds: seeds must be distinct and not negative"),
     ({"seeds": [True]}, "seeds.0: Input should be a valid integer (found True)"),
+    ({"rounds": 10**12}, "rounds: Input should be less than or equal to 1000000"),
+    ({"threads": 1024}, "threads: Input should be less than or equal to 256"),
     ({"rounds": "3"}, "rounds: Input should be a valid integer (found '3')"),
     ({"rounds": GONE}, "rounds: is missing"),
     ({"clip_norm": float("inf")}, "clip_norm: Input should be a finite number"),
@@ -85,6 +87,7 @@ SETTINGS: list[tuple[Any, str]] = [
     (EVEN | {"counts": {"train": 1, "val": 1}}, "settings.x.counts.test: is missing"),
     (EVEN | {"own": False}, "settings.x.own: unknown key"),
     (IID | {"clients": ["a.b"]}, "settings.x: clients: 'a.b' is taken, or no name"),
+    (IID | {"clients": ["a" * 101]}, "is taken, or no name"),
     (SKEWED | {"data": ["qmsum", "samsum"]}, "settings.x.data: kind: skewed divides one data set"),
     (SKEWED | {"spread": True, "alpha": 1.0}, "settings.x: spread: leaves labels"),
     ({"kind": "given", "data": "news", "clients": GONE, "file": "x.json"}, "settings.x: file: x.json: is not in data"),
@@ -170,6 +173,17 @@ def test_a_client_has_its_own_share_over_its_settings_over_the_files() -> None:
     assert share_of(params, "both", "Product") == Share(train_fraction=0.5, validation_examples=2)
     assert share_of(params, "both", "SAMSum") == Share(train_fraction=0.5, validation_examples=7)
     assert share_of(params, "domains", "Product") == Share(train_fraction=0.5, validation_examples=40)
+
+
+def test_ones_own_client_trains_on_all_that_it_has_unless_its_setting_has_a_share() -> None:
+    """The file's share is of published corpora; they weigh alike, an example of half of a corpus for two."""
+    own = {"own": {"Clinic": {"folder": "data/own/Clinic"}}, "train_fraction": 0.5}
+    params = params_of(**own)
+    assert share_of(params, "domains", "Clinic").train_fraction == 1.0
+    assert params.setting_of("domains").weights == {"Clinic": 0.5}
+    assert (
+        share_of(params_of(**own | {"settings.domains.train_fraction": 0.2}), "domains", "Clinic").train_fraction == 0.2
+    )
 
 
 def test_ones_own_clients_join_the_settings_that_take_them() -> None:

@@ -174,6 +174,15 @@ def test_a_run_has_the_papers_number_of_its_method() -> None:
 
 def test_a_data_set_has_its_counts_and_the_papers() -> None:
     about = {"train": 9, "val": 2, "test": 3, "labels": None, "owners": 4, "source": {"source": "sample"}}
-    ours = {"train": 9, "left_out": 0, "without_answer": 1, "labels": "", "owners": 4, "source": "sample"}
+    about |= {"equal": {"test_in_train": 2}}
+    ours = {
+        "train": 9,
+        "left_out": 0,
+        "test_in_train": 2,
+        "without_answer": 1,
+        "labels": "",
+        "owners": 4,
+        "source": "sample",
+    }
     theirs = {"paper_data": "20news", "paper_train": 11314, "paper_test": "", "paper_labels": 20}
     assert (ours | theirs).items() <= data_row("news", about, 1, TASK, PAPER).items()

@@ -11,6 +11,7 @@ from pipeline.errors import QuorumError
 from pipeline.plan.checks import read_params
 from pipeline.runs import copies
 from pipeline.workspace import layout
+from pipeline.workspace.files import write_text
 
 COMMITTER = {f"GIT_{who}_{what}": "t" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
 
@@ -37,6 +38,15 @@ def test_a_copy_is_of_the_sample_and_random_weights_with_changes_that_are_not_co
     assert (params.scale, params.rounds, set(params.runs)) == ("small", 7, set(SMALL["runs"]))
     assert "# a week" in (layout.smoke_copy() / "params.yaml").read_text(encoding="utf-8")
     assert read_params(here.folder / "params.yaml").backbone == "smollm2-135m", "the workspace's own file stays"
+
+
+def test_a_copy_has_ones_own_texts_though_git_ignores_them(here: Workspace) -> None:
+    for name in ("may", "june"):
+        write_text(here.folder / layout.OWN / "Clinic" / f"{name}.txt", "Ann: Hello.\n")
+    copies.lay_smoke()
+    (here.folder / layout.OWN / "Clinic" / "june.txt").unlink()
+    copies.lay_smoke()
+    assert [path.name for path in (layout.smoke_copy() / layout.OWN / "Clinic").iterdir()] == ["may.txt"]
 
 
 def test_a_copy_begins_without_dvc_lock_and_keeps_its_own(here: Workspace) -> None:
