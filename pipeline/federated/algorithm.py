@@ -213,7 +213,7 @@ class Algorithm:
         init: (initial adapter, examples of all clients) -> the server's first state.
         shares: the server's state -> what it sends to its clients; a list has one for each client of the round.
         sends: what a client sends.
-        holds: what was sent -> the tensors of an update's memory; by default those that were sent.
+        holds: what was sent -> the tensors of an update's memory; by default any of those that were sent.
         rounds_a_draw: for how many rounds the same clients take part.
         pooled: whether one model is trained on the data of all clients.
         passes: how often a client trains in a round.

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 
 import torch
 from torch import Tensor
 
 from pipeline.federated.aggregate import change, norm
-from pipeline.federated.algorithm import Algorithm, Sent
+from pipeline.federated.algorithm import Algorithm, Form, Sent
 from pipeline.federated.engine import Arrival, Assignment
-from pipeline.federated.figures import undeclared
+from pipeline.federated.figures import Bounds, undeclared
 from pipeline.model.adapter import Adapter
 
 
@@ -30,21 +31,22 @@ def refusal(
     if not algorithm.communicates:
         return None
     update, sent = arrival.update, assignment.sent
+    forms = algorithm.holds(sent) if algorithm.holds else {}
+    bounded = {name for name, form in forms.items() if form.bounds != Bounds()}
     return (
         undeclared(arrival.trace.figures, algorithm.declared)
         or _other_form(update.adapter, sent.adapter)
-        or _other_memory(update.memory, sent, algorithm)
+        or _other_memory(update.memory, sent, None if algorithm.holds is None else forms)
         or _not_finite({**update.adapter, **update.memory})
         or _too_long(change(update.adapter, sent.adapter if algorithm.sends == "adapter" else {}), largest_change)
-        or _too_long(update.memory, largest_change)
+        or _too_long({name: update.memory[name] for name in update.memory.keys() - bounded}, largest_change)
     )
 
 
-def _other_memory(memory: Adapter, sent: Sent, algorithm: Algorithm) -> str | None:
-    """How an update's memory differs from what the algorithm declares, by default from what was sent."""
-    if algorithm.holds is None:
+def _other_memory(memory: Adapter, sent: Sent, forms: Mapping[str, Form] | None) -> str | None:
+    """How an update's memory differs from the declared forms; without them, from the same tensors of what was sent."""
+    if forms is None:
         return _other_form(memory, {name: like for name, like in sent.memory.items() if name in memory})
-    forms = algorithm.holds(sent)
     if why := _other_form(memory, {name: torch.empty(*form.shape) for name, form in forms.items()}):
         return why
     for name, (_, bounds) in forms.items():

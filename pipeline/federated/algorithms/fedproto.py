@@ -21,12 +21,14 @@ from pipeline.federated.algorithm import (
     ClientResult,
     ClientState,
     Context,
+    Form,
     Knobs,
     Sent,
     ServerState,
     Update,
 )
 from pipeline.federated.algorithms.fedsum import OMEGA, PROTOTYPES
+from pipeline.federated.figures import Bounds
 from pipeline.federated.objectives.extraction import Extraction, Prototypes, class_means
 from pipeline.federated.randomness import Randomness
 from pipeline.model.adapter import Adapter
@@ -70,4 +72,5 @@ def build(hyper: Hyperparameters) -> Algorithm:
         shares=lambda state: Sent({}, state.memory),
         init=init,
         objective=Extraction(None),
+        holds=lambda sent: {PROTOTYPES: Form(sent.memory[PROTOTYPES].shape), COUNTS: Form((2,), Bounds(0.0))},
     )

@@ -41,7 +41,7 @@ from pipeline.federated.algorithm import (
     combined,
 )
 from pipeline.federated.algorithms.fedavg import TOTAL
-from pipeline.federated.figures import Bounds
+from pipeline.federated.figures import NATS
 from pipeline.federated.objectives.extraction import Extraction, Heads, class_means, prototype_gradient
 from pipeline.federated.randomness import Randomness
 from pipeline.model.adapter import Adapter
@@ -126,7 +126,7 @@ def build(hyper: Hyperparameters) -> Algorithm:
         shares=shares,
         states=True,
         objective=Extraction(None),
-        holds=lambda sent: {LIMITS: Form((2,), Bounds(0.0)), PROTOTYPES: Form(sent.memory[PROTOTYPES].shape)},
+        holds=lambda sent: {LIMITS: Form((2,), NATS), PROTOTYPES: Form(sent.memory[PROTOTYPES].shape)},
     )
 
 
