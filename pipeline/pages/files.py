@@ -24,7 +24,7 @@ from pipeline.workspace.tables import read_table
 
 
 def empty_outputs() -> None:
-    """Remove the tables, figures and metrics of the last page; called once the new ones can be written."""
+    """Remove the tables, figures and metrics of the last page; called before the new ones are written."""
     for folder in (layout.TABLES, layout.FIGURES, layout.all_metrics().parent):
         empty_folder(folder)
 

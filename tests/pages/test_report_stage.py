@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +14,10 @@ from pipeline.errors import QuorumError
 from pipeline.federated.methods import OURS
 from pipeline.pages import main, paper
 from pipeline.plan.orders import ReportOrder, RunRow
+from pipeline.stages import report
 from pipeline.tasks.task import load_task
 from pipeline.workspace import layout
-from pipeline.workspace.files import read_json, write_json
+from pipeline.workspace.files import empty_folder, read_json, write_json
 from pipeline.workspace.tables import read_table, write_table
 
 METRICS = [metric.name for metric in load_task("pipeline.tasks.summarize").metrics]
@@ -142,3 +144,11 @@ def test_a_page_without_its_analysis_is_refused() -> None:
     layout.WORD_SHARES.unlink()
     with stand_ins(), pytest.raises(QuorumError, match=r"word_shares.csv: is missing"):
         paper.run(order)
+
+
+def test_a_page_that_fails_leaves_the_tables_of_the_one_before() -> None:
+    write_table(layout.TABLES / "main.csv", [{"loss": 1}])
+    with suppress(ValueError), report._restoring(layout.TABLES):
+        empty_folder(layout.TABLES)
+        raise ValueError("of a template")
+    assert read_table(layout.TABLES / "main.csv") == [{"loss": "1"}]
