@@ -44,7 +44,7 @@ def row_of(name: str, seed: int = 1, **changes: Any) -> RunRow:
     """A run at one seed, whose clients' own models are evaluated."""
     known = {
         "id": layout.run_id(name, seed), "name": name, "seed": seed, "method": "AdaFedSelectKD",
-        "part": "AdaFedSelectKD", "setting": "domains", "data": ["qmsum"], "learner": LEARNER, "orders": "",
+        "part": "AdaFedSelectKD", "setting": "domains", "data": ["qmsum"], "learner": LEARNER,
         "fingerprint": "", "training": TRAINING, "patience": TRAINING.patience, "evaluate": "local",
     }  # fmt: skip
     return RunRow(**known | changes)

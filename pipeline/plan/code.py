@@ -29,7 +29,10 @@ NEUTRAL = (
 """Modules that cannot change a result: messages, paths, file formats, and the fields of orders without their values."""
 ROOT = Path(__file__).parents[1]
 TASKS = "pipeline.tasks"
-PARTS = {"metrics", "classes", "render", "predict", "score", "initial", "head_input", "items", "outputs", "decide"}
+PARTS = {
+    *("metrics", "classes", "render", "predict", "score", "places"),
+    *("initial", "head_input", "items", "outputs", "decide"),
+}
 """The members of a task that only some stages call. All else in its module counts for every stage."""
 
 Parts = tuple[str, ...] | None

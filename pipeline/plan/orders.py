@@ -169,7 +169,6 @@ class RunRow(Record):
     setting: str
     data: list[str]
     learner: Learner | None
-    orders: str  # the hash of all its orders
     fingerprint: str  # the hash of its knobs, setting and fold, which identifies a result
     training: Training | None  # None for a run that trains nothing
     patience: int  # a training ends after so many rounds without improvement, unless it is prolonged

@@ -181,13 +181,13 @@ def _predict_order(params: Params, name: str, train: orders.TrainOrder) -> order
 
 
 def _evaluate_order(params: Params, train: orders.TrainOrder) -> orders.EvaluateOrder:
-    scored = made_by("evaluate", task_of(params, train.setting), parts=("metrics", "score"))
+    scored = made_by("evaluate", task_of(params, train.setting), parts=("metrics", "score", "places"))
     how: Json = {"use_stemmer": params.use_stemmer, "rouge_tokens": params.rouge_tokens}
     return orders.EvaluateOrder(**scored, **how, fingerprints={}, **_of_run(params, train))
 
 
 def _rows(params: Params, name: str, train: orders.TrainOrder, content: list[Json]) -> list[orders.RunRow]:
-    """A run at each of its seeds, as tables name it, with the hashes of its orders' contents."""
+    """A run at each of its seeds, as tables name it, with the hash of its orders' contents."""
     run = params.runs[name]
     clients = run.evaluate == "local" and algorithm_of(params, name)[0].evaluates == "server"
     drawn = [params.setting_of(run.setting).model_dump(mode="json"), params.data_of(name).take.model_dump(mode="json")]
@@ -206,7 +206,6 @@ def _rows(params: Params, name: str, train: orders.TrainOrder, content: list[Jso
                 setting=run.setting,
                 data=params.settings[run.setting].data_sets,
                 learner=train.learner,
-                orders=sha256_json([content, seed]),
                 fingerprint=sha256_json([known, *drawn, params.folds.get(seed, "official"), seed]),
                 training=knobs,
                 patience=int(run.knobs.get("patience", params.patience)),

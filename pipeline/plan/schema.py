@@ -249,7 +249,7 @@ class Params(CommonKnobs):
             raise QuorumError(f"{known.__module__}: {taken[0]}: is a knob of all runs; choose another name")
         run = self.runs[name]
         of_file = {"tau": self.tau, "lambda": self.weight, "local_start": self.local_start}
-        given = {key: value for key, value in of_file.items() if key in names}
+        given = {key: value for key, value in of_file.items() if key in getattr(known, "of_file", ()) and key in names}
         given |= self.data_of(name).knobs.get(run.method, {})
         own = {key: value for key, value in run.knobs.items() if key not in CommonKnobs.model_fields}
         try:

@@ -13,6 +13,7 @@ from pipeline.errors import QuorumError, listed
 from pipeline.federated.algorithm import Algorithm
 from pipeline.federated.algorithms import ALGORITHMS
 from pipeline.federated.methods import TURNS, UNITS
+from pipeline.federated.tolerance import STRICT
 from pipeline.model.frozen_part import Above, FrozenPart
 from pipeline.model.precision import Precision, resolve, threads_of
 from pipeline.model.presets import ENCODERS, PRESETS
@@ -137,6 +138,10 @@ def _check_fits(params: Params, name: str, algorithm: Algorithm, hyper: BaseMode
     present = min(params.clients_of(name), params.training_of(name).clients_per_round or math.inf)
     if (needed := max(algorithm.needs, algorithm.buffer or 1)) > present:
         raise QuorumError(f"{where}: {run.method} needs {needed} clients in a round, and {present} take part; let more")
+    rules = params.training_of(name).tolerance or STRICT
+    if algorithm.rounds_a_draw > 1 and (rules.minimum or rules.without_quorum == "skip"):
+        wrong = f"{run.method} needs all clients of a draw in {algorithm.rounds_a_draw} rounds"
+        raise QuorumError(f"{where}: tolerance: {wrong}; remove minimum and without_quorum from it")
     by_client = isinstance(setting, Domains | Iid | Balanced) or (isinstance(setting, Natural) and setting.own)
     all_models = algorithm.evaluates == "local" and params.evaluated == "last" and not writes(load_task(TASKS[task]))
     if (run.evaluate or algorithm.evaluates) == "local" and not (algorithm.pooled or by_client or all_models):

@@ -111,6 +111,7 @@ RUNS: list[tuple[dict[str, Any], str]] = [
     ({"prolonged": True, "late": ["SAMSum"]}, "runs.x.late: no client 'SAMSum'; known: Academic"),
     ({"prolonged": True, "late": DOMAINS}, "runs.x.late: leaves no client to begin with"),
     ({"method": "Krum", "faulty": 1}, "runs.x: Krum needs 5 clients in a round, and 3 take part"),
+    ({"method": "FedDC", "tolerance": {"minimum": 2}}, "runs.x: tolerance: FedDC needs all clients of a draw in 2"),
     ({"method": "FedBuff", "buffer": 3, "clients_per_round": 2}, "runs.x: FedBuff needs 3 clients in a round"),
     ({"method": "AdaFedSelectKD", "teacher": "others", "clients_per_round": 2}, "runs.x: teacher: initial and others"),
     ({"frozen": "e,0"}, "runs.x.frozen: tiny-llama is no encoder; remove it"),

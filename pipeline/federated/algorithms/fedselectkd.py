@@ -20,7 +20,7 @@ adapters, the server's average without the client's own part:
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Literal
+from typing import ClassVar, Literal
 
 from pydantic import Field, model_validator
 
@@ -40,6 +40,9 @@ INITIAL = "initial."
 
 class DistillationKnobs(Knobs):
     """The hyperparameters of every distilling algorithm."""
+
+    of_file: ClassVar[tuple[str, ...]] = ("tau", "lambda", "local_start")
+    """Those that params.yaml has at its top, for all runs that distil."""
 
     weight: float = Field(ge=0, le=1, alias="lambda", description="λ (Eq. 6), the weight of the divergence.")
     local_start: Literal["own", "server"] = Field(
