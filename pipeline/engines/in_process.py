@@ -86,7 +86,7 @@ class InProcess:
         return Arrival(name, update, version, trace, assignment.at, self._job)
 
     def _received(self, sent: Sent) -> tuple[Sent, int]:
-        """A copy of what the server sent, and its bytes. All clients are sent the same, so it is copied once."""
+        """A copy of what the server sent, and its bytes; of what several clients are sent one copy."""
         if not self._algorithm.communicates:
             return sent, 0
         if self._last_sent is None or self._last_sent[0] is not sent:

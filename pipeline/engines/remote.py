@@ -78,7 +78,9 @@ class Remote:
 
     def __init__(self, link: Link, facts: Mapping[str, Facts], rules: Tolerance, *, job: str) -> None:
         self._link, self._rules, self._job = link, rules, job
-        self.trainers: Mapping[str, int] = {name: round(own.weight * own.train) for name, own in sorted(facts.items())}
+        self.trainers: Mapping[str, int] = {
+            name: max(1, round(own.weight * own.train)) for name, own in sorted(facts.items())
+        }
         self.scored: Mapping[str, str] = {name: name for name in self.trainers}
         self._open: dict[str, OpenRequest] = {}
         self._serialized: tuple[Sent, bytes] | None = None

@@ -1,4 +1,4 @@
-"""The history of a training: a row per client and round, the best rounds, and whether the training converged."""
+"""The history of a training: a row per client and round, and the best rounds."""
 
 from __future__ import annotations
 

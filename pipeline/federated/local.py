@@ -48,7 +48,7 @@ class LocalClientData:
 
     @property
     def examples(self) -> int:
-        return round(self._weight * len(self.train))
+        return max(1, round(self._weight * len(self.train))) if self.train else 0
 
     @property
     def epochs(self) -> int:

@@ -36,7 +36,7 @@ class PaperPage:
         metric: the score by which runs are compared.
         files: run at a seed -> its result.
         notes: data set -> its source and how it was read.
-        statistics: data set -> rows of data_<corpus>.csv.
+        statistics: data set -> the rows of its statistics.
     """
 
     order: ReportOrder

@@ -20,7 +20,7 @@ def remove_unless_awaited(run_id: str, key: str) -> None:
     """Remove a training's checkpoint, unless another planned run of this training still has to be exported."""
     own = planned_run(run_id)
     alike = [row for row in planned_runs() if (row.setting, row.training) == (own.setting, own.training)]
-    if all(trained_key(row.id) == key for row in alike):
+    if all(trained_key(row.id) == key for row in alike if not row.left_out):
         remove_checkpoints([layout.checkpoints() / key])
 
 

@@ -173,7 +173,7 @@ def deleted_results(rows: Iterable[RunRow]) -> list[str]:
 
 
 def refuse_to_retrain(row: RunRow) -> None:
-    """Raise QuorumError if git has a result of this run and no dvc.lock: DVC cannot know that it is finished."""
+    """Raise QuorumError if git has a result of this run but no dvc.lock, by which DVC would know it."""
     path = layout.result(row.name)
     tracked = _git("ls-files", "--", str(path), "dvc.lock").splitlines()
     if os.environ.get(RETRAIN) != "1" and tracked == [str(path)] and planned_results([row]):

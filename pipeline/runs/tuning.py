@@ -227,7 +227,7 @@ def _drawn(params: Params, run: str) -> Drawn:
 def _row_of(trial: Trial) -> Json:
     """A trial's row in the table, with numbers; one that is not there is trained and added."""
     about = trial.about
-    known = [row for row in _known() if all(row[key] == about[key] for key in ("fingerprint", "chooses"))]
+    known = [row for row in _known() if all(row[key] == about[key] for key in ("fingerprint", "chooses", "precision"))]
     if not known:
         row = about | _outcome(trial)
         write_table(layout.TUNING_TABLE, [*_known(), row | {"chosen": 0}], COLUMNS)

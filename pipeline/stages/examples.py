@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from statistics import fmean
+
 from pipeline.corpora.example import sampled
 from pipeline.evaluation.scores import read_rows
 from pipeline.federated.methods import OURS, TURNS
@@ -27,7 +29,7 @@ def run() -> None:
     predictions = {row.name: read_jsonl(layout.predictions(row.id)) for row in first}
     ours = next((row for row in first if row.part == OURS), None)
     theirs = next((row for row in first if row.part == AVERAGING), None)
-    tau = Threshold.parse(ours.training.hyperparameters["tau"]).nats if ours and ours.training else 0.0
+    tau = _tau(ours) if ours else 0.0
     named, seeds = looks(order.runs), {row.seed for row in order.runs}
     about = read_json(layout.models_behind(ours.id))["lens"] if ours else []
     write_text(
@@ -44,6 +46,14 @@ def run() -> None:
         ),
     )
     say(f"examples: {layout.EXAMPLES_PAGE} is ready")
+
+
+def _tau(run: RunRow) -> float:
+    """The threshold of a run in nats; of a quantile, its mean over rounds."""
+    assert run.training is not None
+    threshold = Threshold.parse(run.training.hyperparameters["tau"])
+    rows = read_result(run.name)[run.seed]["history"] if threshold.quantile is not None else []
+    return fmean(float(row["tau"]) for row in rows if row.get("tau")) if rows else threshold.nats
 
 
 def _first(order: ReportOrder) -> list[RunRow]:
