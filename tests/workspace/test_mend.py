@@ -25,7 +25,7 @@ OWN = {"write": {"data/plan": {"pid": os.getpid(), "cmd": "dvc repro"}}}
 
 
 @pytest.mark.parametrize("folder", [".dvc/tmp", ".dvc/tmp/exps", "experiments/long/.dvc/tmp"])
-@pytest.mark.parametrize("content", ["", '{"write": {"da', json.dumps(OWN)])
+@pytest.mark.parametrize("content", ["", '{"write": {"da', json.dumps(OWN)], ids=["empty", "cut", "no DVC"])
 def test_a_list_of_users_that_was_cut_short_or_has_no_dvc_is_removed(root: Path, folder: str, content: str) -> None:
     """This process has the id in it, and is none of DVC: as the first one in a container, after a kill there."""
     users = root / folder / "rwlock"
