@@ -132,5 +132,5 @@ def test_hard_distillation_of_all_tokens_is_fedkd_and_of_none_is_single(
     clients: dict[str, LocalClientData], monkeypatch: pytest.MonkeyPatch, marked: bool
 ) -> None:
     monkeypatch.setattr(fedhardkd, "nouns_and_verbs", lambda pieces: [marked] * len(pieces))
-    hard = train(build("AdaFedHardKD", weight=0.2), clients)
+    hard = train(build("AdaFedHardKD", weight=0.2, local_start="own"), clients)
     assert same_locals(hard, train(kd() if marked else SINGLE, clients))
