@@ -18,10 +18,10 @@ from pathlib import Path
 from pipeline.corpora.example import SPLITS
 from pipeline.corpora.hash_order import tenths
 from pipeline.corpora.people_files import rows_of, same_name, text_of
-from pipeline.corpora.qmsum import Meeting, Query, parse_meeting
+from pipeline.corpora.qmsum import Meeting, Query
 from pipeline.corpora.said import Transcript
 from pipeline.corpora.text import normal
-from pipeline.corpora.transcripts import READERS, read
+from pipeline.corpora.transcripts import READERS, read_meeting
 from pipeline.errors import QuorumError
 from pipeline.workspace.files import write_json
 from pipeline.workspace.progress import say
@@ -100,10 +100,7 @@ def check(folder: Path) -> list[Checked]:
         with _collecting(path, faults):
             if (first := by_stem.setdefault(same_name(path.stem), path)) != path:
                 raise QuorumError(f"{first.name} has the same name; remove or rename one of them")
-            files[path] = read(path)
-            meeting = (
-                parse_meeting(path) if path.suffix.lower() == ".json" else Meeting(path.stem, files[path].turns, ())
-            )
+            meeting, files[path] = read_meeting(path)
             summary = summaries.pop(same_name(path.stem), None)
             meetings[path] = _with_summary(meeting, f"{summary}", text_of(summary)) if summary else meeting
     for summary in summaries.values():

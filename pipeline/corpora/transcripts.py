@@ -12,7 +12,7 @@ from typing import Any
 
 from pipeline.corpora.cues import is_cues, read_cues
 from pipeline.corpora.people_files import text_of
-from pipeline.corpora.qmsum import parse_meeting
+from pipeline.corpora.qmsum import Meeting, parse_meeting
 from pipeline.corpora.said import Kind, Transcript, transcript_of
 from pipeline.corpora.speakers import TIMES, UNKNOWN, Label, all_labels_of, untimed
 from pipeline.corpora.text import visible
@@ -42,7 +42,14 @@ _SIGNS = {"tab": "\t", "br": "\n", "cr": "\n", "noBreakHyphen": "-"}
 
 
 def read(path: Path) -> Transcript:
-    """The turns of a meeting, and what became of each line; printed, if there are lines that cannot be read.
+    """The turns of a meeting, and what became of each line; see `read_meeting`."""
+    return read_meeting(path)[1]
+
+
+def read_meeting(path: Path) -> tuple[Meeting, Transcript]:
+    """A meeting, with the queries that QMSum's schema alone has, and what became of each line.
+
+    If there are lines that cannot be read, this is printed.
 
     Raises QuorumError if the file is missing, of another format or damaged, or holds no turn.
     """
@@ -51,8 +58,9 @@ def read(path: Path) -> Transcript:
         raise QuorumError(f"{path}: no such file; {remedy}")
     if ending not in READERS:
         raise QuorumError(f"{path}: {path.suffix} is no format that is read; {remedy}")
-    if ending == ".json":  # each turn is a line
-        turns = parse_meeting(path).turns
+    meeting = parse_meeting(path) if ending == ".json" else None
+    if meeting is not None:  # each turn is a line
+        turns = meeting.turns
         parts = [(place, Label(turn.speaker.strip() or UNKNOWN, turn.text), True) for place, turn in enumerate(turns)]
         found = transcript_of(parts, {}, [f"{turn.speaker}: {turn.text}" for turn in turns])
     else:
@@ -62,7 +70,7 @@ def read(path: Path) -> Transcript:
         raise QuorumError(f"{path}: has no turn; give `Speaker: words` lines; in .vtt, .srt and .sbv, below times")
     if "unreadable" in found.kinds:
         say(f"{path}: {found}")
-    return found
+    return meeting or Meeting(path.stem, found.turns, ()), found
 
 
 def _read_paragraphs(lines: Sequence[str]) -> Transcript:
