@@ -29,17 +29,15 @@ def aggregate(
     An algorithm whose clients send nothing has only its own figures. All updates are read, also if the algorithm reads
     none, because clients train when their updates are read.
 
-    Raises QuorumError if the algorithm returns tensors of other names or shapes than the server has.
+    Raises QuorumError if the algorithm returns tensors of other names, shapes or types than the server has.
     """
     cosine = MeanCosine(state.adapter if algorithm.sends == "adapter" else {})
     arriving = cosine.watch(updates) if algorithm.communicates else iter(updates)
     renewed = algorithm.server_update(state, arriving, context)
     deque(arriving, maxlen=0)
-    for name in sorted(state.adapter.keys() | renewed.adapter.keys()):
-        had, has = (adapter[name].shape if name in adapter else None for adapter in (state.adapter, renewed.adapter))
-        if had != has:
-            wrong = f"server_update returns {name} of shape {has}, and the server has {had}"
-            raise QuorumError(f"{algorithm.server_update.__module__}: {wrong}; return the tensors that it was given")
+    if why := other_form(renewed.adapter, state.adapter):
+        where = algorithm.server_update.__module__
+        raise QuorumError(f"{where}: what server_update returns {why}; return the tensors that it was given")
     figures = dict(renewed.figures)
     if algorithm.communicates:
         figures[UPDATE_NORM] = norm(change(renewed.adapter, state.adapter))
@@ -87,3 +85,19 @@ def change(adapter: Adapter, start: Adapter) -> Adapter:
 def norm(tensors: Mapping[str, Tensor]) -> float:
     """The Euclidean norm over all tensors, in float64, where the square of 1e30 is finite."""
     return math.hypot(*(float(torch.linalg.vector_norm(tensor, dtype=torch.float64)) for tensor in tensors.values()))
+
+
+def other_form(adapter: Adapter, like: Adapter) -> str | None:
+    """How names, shapes or types of tensors differ from those of `like`; None if they do not."""
+    if adapter.keys() != like.keys():
+        missing, unknown = sorted(like.keys() - adapter.keys()), sorted(adapter.keys() - like.keys())
+        return f"lacks tensor {missing[0]}" if missing else f"has unknown tensors ({len(unknown)})"
+    for name in sorted(like):
+        ours, theirs = like[name], adapter[name]
+        if ours.shape != theirs.shape or ours.dtype != theirs.dtype:
+            return f"has {name} as {_form(theirs)}, not {_form(ours)}"
+    return None
+
+
+def _form(tensor: Tensor) -> str:
+    return f"{str(tensor.dtype).removeprefix('torch.')} {'x'.join(map(str, tensor.shape)) or 'number'}"

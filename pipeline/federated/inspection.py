@@ -6,9 +6,8 @@ import math
 from collections.abc import Mapping
 
 import torch
-from torch import Tensor
 
-from pipeline.federated.aggregate import change, norm
+from pipeline.federated.aggregate import change, norm, other_form
 from pipeline.federated.algorithm import Algorithm, Form, Sent
 from pipeline.federated.engine import Arrival, Assignment
 from pipeline.federated.figures import Bounds, undeclared
@@ -31,12 +30,12 @@ def refusal(
     if not algorithm.communicates:
         return None
     update, sent = arrival.update, assignment.sent
-    forms = algorithm.holds(sent) if algorithm.holds else {}
-    bounded = {name for name, form in forms.items() if form.bounds != Bounds()}
+    forms = None if algorithm.holds is None else algorithm.holds(sent)
+    bounded = {name for name, form in (forms or {}).items() if form.bounds != Bounds()}
     return (
         undeclared(arrival.trace.figures, algorithm.declared)
-        or _other_form(update.adapter, sent.adapter)
-        or _other_memory(update.memory, sent, None if algorithm.holds is None else forms)
+        or other_form(update.adapter, sent.adapter)
+        or _other_memory(update.memory, sent, forms)
         or _not_finite({**update.adapter, **update.memory})
         or _too_long(change(update.adapter, sent.adapter if algorithm.sends == "adapter" else {}), largest_change)
         or _too_long({name: update.memory[name] for name in update.memory.keys() - bounded}, largest_change)
@@ -46,24 +45,12 @@ def refusal(
 def _other_memory(memory: Adapter, sent: Sent, forms: Mapping[str, Form] | None) -> str | None:
     """How an update's memory differs from the declared forms; without them, from the same tensors of what was sent."""
     if forms is None:
-        return _other_form(memory, {name: like for name, like in sent.memory.items() if name in memory})
-    if why := _other_form(memory, {name: torch.empty(*form.shape) for name, form in forms.items()}):
+        return other_form(memory, {name: like for name, like in sent.memory.items() if name in memory})
+    if why := other_form(memory, {name: torch.empty(*form.shape) for name, form in forms.items()}):
         return why
     for name, (_, bounds) in forms.items():
         if not all(bounds.contain(float(extreme)) for extreme in memory[name].aminmax()):
             return f"has a number in {name} that is not between {bounds.least:g} and {bounds.largest:g}"
-    return None
-
-
-def _other_form(adapter: Adapter, like: Adapter) -> str | None:
-    """How names, shapes or types of tensors differ from those of `like`; None if they do not."""
-    if adapter.keys() != like.keys():
-        missing, unknown = sorted(like.keys() - adapter.keys()), sorted(adapter.keys() - like.keys())
-        return f"lacks tensor {missing[0]}" if missing else f"has unknown tensors ({len(unknown)})"
-    for name in sorted(like):
-        ours, theirs = like[name], adapter[name]
-        if ours.shape != theirs.shape or ours.dtype != theirs.dtype:
-            return f"has {name} as {_form(theirs)}, not {_form(ours)}"
     return None
 
 
@@ -81,7 +68,3 @@ def _too_long(moved: Adapter, largest: float) -> str | None:
     """Whether the norm of a change exceeds `largest`; None if not."""
     length = norm(moved)
     return None if length <= largest else f"changes the model by {length:.3g}, over {largest:g}"
-
-
-def _form(tensor: Tensor) -> str:
-    return f"{str(tensor.dtype).removeprefix('torch.')} {'x'.join(map(str, tensor.shape)) or 'number'}"
