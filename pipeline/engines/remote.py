@@ -17,6 +17,7 @@ from pipeline.engines.messages import ERRORS, Facts, Reply, Request, RequestKind
 from pipeline.errors import QuorumError
 from pipeline.federated.algorithm import Sent, Trace, Update
 from pipeline.federated.engine import Arrival, Assignment, Failure, Losses
+from pipeline.federated.local import represented
 from pipeline.federated.tolerance import Tolerance
 from pipeline.federated.wire import deserialize, serialize
 from pipeline.model.adapter import Adapter
@@ -79,7 +80,7 @@ class Remote:
     def __init__(self, link: Link, facts: Mapping[str, Facts], rules: Tolerance, *, job: str) -> None:
         self._link, self._rules, self._job = link, rules, job
         self.trainers: Mapping[str, int] = {
-            name: max(1, round(own.weight * own.train)) for name, own in sorted(facts.items())
+            name: represented(own.train, own.weight) for name, own in sorted(facts.items())
         }
         self.scored: Mapping[str, str] = {name: name for name in self.trainers}
         self._open: dict[str, OpenRequest] = {}

@@ -25,6 +25,11 @@ from pipeline.model.backbone import Prefix, targets_of
 from pipeline.model.entry import Entry
 
 
+def represented(count: int, weight: float) -> int:
+    """The number of examples that `count` examples represent, each `weight`; at least 1, but of none 0."""
+    return max(1, round(weight * count)) if count else 0
+
+
 class LocalClientData:
     """The examples of one client; implements `ClientData` for algorithms and `ClientExamples` for objectives.
 
@@ -48,7 +53,7 @@ class LocalClientData:
 
     @property
     def examples(self) -> int:
-        return max(1, round(self._weight * len(self.train))) if self.train else 0
+        return represented(len(self.train), self._weight)
 
     @property
     def epochs(self) -> int:
