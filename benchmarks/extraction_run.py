@@ -8,7 +8,6 @@ vectors. Each side runs twice, with one round and with more: the difference is t
 from __future__ import annotations
 
 import functools
-import os
 import sys
 import tempfile
 from pathlib import Path
@@ -116,32 +115,9 @@ def train_plainly(adapter: Adapter, client: str, number: int, backbone: Path) ->
 
 
 def theirs(folder: Path, rounds: int) -> None:
-    from flwr.app import ArrayRecord, Context, Message, MetricRecord, RecordDict
-    from flwr.clientapp import ClientApp
-    from flwr.serverapp import Grid, ServerApp
-    from flwr.serverapp.strategy import FedAvg
-    from flwr.simulation import run_simulation
-
-    client_app, server_app, backbone = ClientApp(), ServerApp(), folder.parent / "backbone"
-
-    @client_app.train()  # type: ignore[untyped-decorator]
-    def train(message: Message, context: Context) -> Message:
-        client = CLIENTS[int(context.node_config["partition-id"])]
-        arrays = message.content["arrays"].to_torch_state_dict()
-        trained = train_plainly(arrays, client, int(message.content["config"]["server-round"]), backbone)
-        content = {"arrays": ArrayRecord(trained), "metrics": MetricRecord({"num-examples": DOCUMENTS})}
-        return Message(content=RecordDict(content), reply_to=message)
-
-    @server_app.main()  # type: ignore[untyped-decorator]
-    def main(grid: Grid, _context: Context) -> None:
-        everyone = len(CLIENTS)
-        strategy = FedAvg(fraction_evaluate=0.0, min_train_nodes=everyone, min_available_nodes=everyone)
-        begun = ArrayRecord(initial_extractor(WIDTH, SEED))
-        result = strategy.start(grid=grid, initial_arrays=begun, num_rounds=rounds)
-        write_adapter(folder / "server.safetensors", result.arrays.to_torch_state_dict())
-
-    backend = {"client_resources": {"num_cpus": os.cpu_count() or 1, "num_gpus": 0.0}}
-    run_simulation(server_app, client_app, num_supernodes=len(CLIENTS), backend_config=backend)
+    train = functools.partial(train_plainly, backbone=folder.parent / "backbone")
+    begun = initial_extractor(WIDTH, SEED)
+    flower.simulate(CLIENTS, rounds, begun, DOCUMENTS, train, folder / "server.safetensors")
 
 
 def _in_a_process(side: str, folder: Path, rounds: int) -> Adapter:

@@ -9,7 +9,6 @@ Quorum's time is taken with an empty prefix store and with a filled one.
 from __future__ import annotations
 
 import functools
-import os
 import shutil
 import sys
 import tempfile
@@ -127,35 +126,9 @@ def train_plainly(adapter: Adapter, client: str, number: int) -> Adapter:
 
 
 def theirs(folder: Path) -> None:
-    from flwr.app import ArrayRecord, Context, Message, MetricRecord, RecordDict
-    from flwr.clientapp import ClientApp
-    from flwr.serverapp import Grid, ServerApp
-    from flwr.serverapp.strategy import FedAvg
-    from flwr.simulation import run_simulation
-
-    client_app, server_app = ClientApp(), ServerApp()
-
-    @client_app.train()  # type: ignore[untyped-decorator]
-    def train(message: Message, context: Context) -> Message:
-        client = CLIENTS[int(context.node_config["partition-id"])]
-        arrays = message.content["arrays"].to_torch_state_dict()
-        trained = train_plainly(arrays, client, int(message.content["config"]["server-round"]))
-        content = {"arrays": ArrayRecord(trained), "metrics": MetricRecord({"num-examples": EXAMPLES})}
-        return Message(content=RecordDict(content), reply_to=message)
-
-    @server_app.main()  # type: ignore[untyped-decorator]
-    def main(grid: Grid, _context: Context) -> None:
-        config = AutoConfig.from_pretrained(layout.backbone(OFFLINE))
-        layers = range(config.num_hidden_layers - 6, config.num_hidden_layers)
-        everyone = len(CLIENTS)
-        strategy = FedAvg(fraction_evaluate=0.0, min_train_nodes=everyone, min_available_nodes=everyone)
-        result = strategy.start(
-            grid=grid, initial_arrays=ArrayRecord(initial(layers, config.hidden_size)), num_rounds=ROUNDS
-        )
-        write_adapter(folder / "server.safetensors", result.arrays.to_torch_state_dict())
-
-    backend = {"client_resources": {"num_cpus": os.cpu_count() or 1, "num_gpus": 0.0}}
-    run_simulation(server_app, client_app, num_supernodes=len(CLIENTS), backend_config=backend)
+    config = AutoConfig.from_pretrained(layout.backbone(OFFLINE))
+    begun = initial(range(config.num_hidden_layers - 6, config.num_hidden_layers), config.hidden_size)
+    flower.simulate(CLIENTS, ROUNDS, begun, EXAMPLES, train_plainly, folder / "server.safetensors")
 
 
 def exact(folder: Path) -> None:
