@@ -72,8 +72,8 @@ class Stopping(Callback):
 class SavingRounds(Callback):
     """Write each client's own adapter after a round, and the server's, to files of the training with this key.
 
-    A checkpoint has only the last and the best. It must run before `Checkpointing`, so
-    that every round of a checkpoint has its models if the process is killed.
+    A checkpoint has only the last and the best. It must run before `Checkpointing`, so that every round of a checkpoint
+    has its models if the process is killed.
     """
 
     key: str

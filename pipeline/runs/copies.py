@@ -6,7 +6,6 @@ time, and fails if dvc.lock names files that no cache has.
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 
 from ruamel.yaml import YAML
@@ -14,7 +13,7 @@ from ruamel.yaml import YAML
 from pipeline.errors import QuorumError
 from pipeline.plan.checks import read_params
 from pipeline.workspace import layout
-from pipeline.workspace.files import copy_tree, replacing, write_bytes
+from pipeline.workspace.files import copy_tree, empty_folder, replacing, write_bytes
 from pipeline.workspace.mend import mend
 
 SMOKE = {"data_source": "sample", "backbones": ["tiny-llama"], "backbone": "tiny-llama", "max_tokens": 24}
@@ -41,7 +40,7 @@ def lay_smoke() -> None:
     _git("update-index", "-q", "--refresh")  # a file that was only touched would make the stash fail
     now = _git("stash", "create") or _git("rev-parse", "HEAD")
     _git("-C", str(copy), "checkout", "--quiet", "--force", "--detach", now)
-    shutil.rmtree(copy / layout.OWN, ignore_errors=True)  # git ignores one's own texts
+    empty_folder(copy / layout.OWN)  # git ignores one's own texts
     copy_tree(layout.OWN, copy / layout.OWN)
     # The original's dvc.lock is of no use in the copy, and DVC would rewrite all of it after every stage.
     lock.unlink(missing_ok=True)
