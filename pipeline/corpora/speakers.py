@@ -32,7 +32,11 @@ _COLON = re.compile(
     rf"([^:：\[\]()]{{1,{LONGEST_CORE}}}(?:{_GROUP}\s?){{0,2}})"
     r"(?:[:：](?=\s|$)|：|(?<!\s):(?=[\w¿¡\"'“„«])(?!(?<=\d:)\d))"  # no time, address or smiley
 )
-_AROUND = re.compile(rf"\s?[\[(]{TIMES}[\])]\s?$|^From\s+(?=.*\sto\s+Everyone)|\s+to\s+Everyone.{{0,20}}$")
+_PRIVATE = r"\((?:Direct Message|Privately)\)"
+_AROUND = re.compile(
+    rf"\s?[\[(]{TIMES}[\])]\s?$|^From\s+(?=.*(?:\sto\s+Everyone|{_PRIVATE}|\s$))"
+    rf"|\s+to\s+(?:Everyone.{{0,20}}|.{{1,{LONGEST_CORE}}}{_PRIVATE}\s?)$"
+)
 """What is no part of a name before a colon: a time in brackets, and words of Zoom's chat."""
 _TWO_TIMES = re.compile(rf"\[?{STAMP}\s*+-->\s*+{STAMP}\]?")
 _TIME_FIRST = "0 …"

@@ -120,6 +120,7 @@ ROLLING = (" \nhello<00:00:01.500><c> there</c>", "hello there\n ", "hello there
         ("a.txt", "Ann: \t(00:00)\nHi.\nBob: [00:05] So: x", "Ann: Hi. | Bob: So: x"),
         ("a.txt", "[00:00:00] **Ann Lee:** Hi.\n**Bob**: **So**", "Ann Lee: Hi. | Bob: **So**"),
         ("a.txt", "10:15:02\t From Ann Lee to Everyone:\n\tHi: you.\n", "Ann Lee: Hi: you."),
+        ("a.txt", "10:15:02\t From Ann Lee : Hi\n10:15:09 From Bob to Al(Privately) : no\n", "Ann Lee: Hi | Bob: no"),
         ("a.txt", "0:01 Ann:\nHi.\n0:05 Bob:\nSo: x\n", "Ann: Hi. | Bob: So: x"),
         ("a.txt", "Ann: (10:30) is fine\nBob: ok", "Ann: (10:30) is fine | Bob: ok"),
         ("a.txt", "ann: hello\nBob: hi\nCarl: yes\n", "ann: hello | Bob: hi | Carl: yes"),
