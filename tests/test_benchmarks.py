@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import json
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +14,10 @@ from conftest import ROOT, make_backbone, needs_bf16
 from torch.utils.flop_counter import FlopCounterMode
 from transformers import AutoModelForCausalLM, AutoModelForSeq2SeqLM, BartConfig, LEDConfig, LlamaConfig, LongT5Config
 
-from benchmarks import encoder_step, federated_run, federations, precision, scale, shapes, table, training_step
-from benchmarks.__main__ import COMPARISONS, _kept
+from benchmarks import encoder_step, federated_run, federations, scale, shapes, table, training_step
+from benchmarks.__main__ import COMPARISONS
 from benchmarks.backbones import Model
-from benchmarks.comparison import OURS, THEIRS, interleaved, peak_memory
+from benchmarks.comparison import OURS, THEIRS
 from benchmarks.training_step import Side
 from pipeline.federated.algorithm import WeightedMean
 from pipeline.model.adapter import read_adapter
@@ -64,13 +63,6 @@ def test_a_step_from_the_store_is_the_step_written_plainly(
     assert results[OURS][0] == pytest.approx(results[THEIRS][0], abs=1e-5 if precision == "fp32" else 0.05)
     if precision == "fp32":
         assert training_step.disagreement({side: result[1] for side, result in results.items()}) < 1e-3
-
-
-def test_sides_are_timed_in_turn() -> None:
-    calls: list[str] = []
-    seconds, _ = interleaved({name: functools.partial(calls.append, name) for name in "ab"}, 2)
-    assert calls == ["a", "b"] * 3
-    assert seconds["a"].runs == 2
 
 
 def test_a_federated_run_is_the_one_written_plainly(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -129,15 +121,6 @@ def test_a_table_of_scale_by_hand() -> None:
     assert scale.duration(90) == "1.5 min"
 
 
-def test_a_small_process_does_not_report_its_parents_memory() -> None:
-    """The 128 MB of this tensor are not the child's."""
-    filled = torch.ones(32_000_000)
-    code = "from benchmarks.comparison import peak_memory; print(peak_memory())"
-    child = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
-    assert float(child.stdout) < peak_memory() - 100
-    assert filled[0] == 1
-
-
 CAUSAL = {"vocab_size": 500, "hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 4}
 CAUSAL |= {"num_attention_heads": 4, "num_key_value_heads": 4}
 BOTH = {f"{part}_{what}": n for part in ("encoder", "decoder") for what, n in (("layers", 3), ("ffn_dim", 256))}
@@ -188,24 +171,6 @@ def test_a_table_says_what_was_missed_and_what_was_not_measured() -> None:
         "| a step | plain | 2.00 ms (1.50 … 2.50) | 3.00 ms (1.50 … 2.50) | 1.50 | 1 | yes | 1999-12-31 |",
         "| a step | plain |  |  |  | 2 | skipped: no GPU here |  |",
     ]
-
-
-def test_a_row_that_is_skipped_here_keeps_what_was_measured_elsewhere(capsys: pytest.CaptureFixture[str]) -> None:
-    old = {"what": "a step", "skipped": None, "measured": {"day": "1999-12-31"}}
-    other = {"what": "a step", "skipped": "no GPU here"}
-    assert _kept(other, [old]) is old
-    assert "a step: skipped: no GPU here; its row is that of 1999-12-31" in capsys.readouterr().err
-    assert _kept(other, []) is other
-
-
-@pytest.mark.parametrize(
-    ("difference", "half", "kept"),
-    [(0.2, None, True), (-0.4, None, False), (-0.17, 0.27, True), (0.28, 0.27, False), (0.0, 0.31, False)],
-)
-def test_a_difference_with_an_interval_is_kept_if_that_holds_zero_and_is_narrow(
-    difference: float, half: float | None, kept: bool
-) -> None:
-    assert precision.Line("ROUGE", difference, allowed=0.3, half=half).kept is kept
 
 
 @pytest.mark.parametrize("cut", ["e,0", "e,0-2"])

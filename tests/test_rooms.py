@@ -47,22 +47,9 @@ def test_no_import_goes_up() -> None:
     assert up == []
 
 
-def test_the_top_of_the_package_is_no_heap_and_a_room_says_what_it_is_for() -> None:
-    """In the one sentence with which its package begins."""
-    assert len(list(PACKAGE.glob("*.py"))) <= 8
-    packages = (PACKAGE / room / "__init__.py" for room in ROOMS if (PACKAGE / room).is_dir())
-    assert [path for path in packages if not ast.get_docstring(ast.parse(path.read_text(encoding="utf-8")))] == []
-
-
 def test_what_is_no_module_is_packaged_too() -> None:
     """Templates, styles and what the paper says: an installed package lacks what pyproject does not name."""
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["setuptools"]
     named = {path for pattern in settings["package-data"]["pipeline"] for path in PACKAGE.glob(pattern)}
     others = [p for p in PACKAGE.rglob("*") if p.is_file() and p.suffix != ".py" and "__pycache__" not in p.parts]
     assert sorted(str(path.relative_to(ROOT)) for path in set(others) - named) == []
-
-
-def test_tests_have_names_of_their_own() -> None:
-    """No two modules in different folders have one name: pytest imports them by it."""
-    names = [path.name for path in (ROOT / "tests").rglob("test_*.py")]
-    assert sorted(set(names)) == sorted(names)

@@ -14,10 +14,8 @@ from pipeline.corpora.example import Example
 from pipeline.errors import QuorumError
 from pipeline.workspace.files import read_json, sha256_json, write_json
 
-Texts = Mapping[str, Example]
-"""Training texts by their ids."""
-Assignment = Mapping[str, Sequence[str]]
-"""Client -> ids of its training examples."""
+Texts = Mapping[str, Example]  # training texts by their ids
+Assignment = Mapping[str, Sequence[str]]  # client -> ids of its training examples
 
 
 def name_of(by: str, clients: int, alpha: float | None, beta: float | None) -> str:

@@ -22,8 +22,7 @@ FOLDS: tuple[Fold, ...] = get_args(Fold)
 HALVES: tuple[Fold, Fold] = ("first", "second")
 AMI = re.compile(r"[EIT]S\d{4}[a-d]")
 """A meeting's name in AMI: the second of series 2002 in Edinburgh is ES2002b."""
-VALIDATION_EXAMPLES = 40
-"""The fewest validation examples of a client in the first and second fold."""
+VALIDATION_EXAMPLES = 40  # the fewest validation examples of a client in the first and second fold
 
 
 def refolded(examples: Mapping[str, Conversation], fold: Fold) -> dict[str, Conversation]:

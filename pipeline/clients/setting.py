@@ -22,8 +22,7 @@ from pipeline.errors import QuorumError
 from pipeline.workspace.record import Record
 
 Unit = Literal["example", "meeting"]
-RESERVED = ("server", "mean", "pooled")
-"""Names that files and tables use themselves."""
+RESERVED = ("server", "mean", "pooled")  # names that files and tables use themselves
 NAME = r"^[A-Za-z0-9][A-Za-z0-9_.-]*$"
 
 Fraction = Annotated[float, Field(gt=0, le=1)]

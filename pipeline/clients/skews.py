@@ -20,8 +20,7 @@ from pipeline.errors import QuorumError
 from pipeline.workspace.layout import OWN
 from pipeline.workspace.record import FilePath, Json
 
-SERVER = "server"
-"""The manifest's entry for the development and test sets."""
+SERVER = "server"  # the manifest's entry for the development and test sets
 
 
 def check_own(file: Path) -> None:

@@ -31,8 +31,7 @@ from pipeline.workspace.files import read_jsonl
 from pipeline.workspace.record import Json
 
 FILES: dict[Split, str] = {"train": "train", "val": "validation", "test": "test"}
-LONGEST_NAME = 40
-"""Letters before a colon, at most, that are a name in SAMSum."""
+LONGEST_NAME = 40  # letters before a colon, at most, that are a name in SAMSum
 ROLES = {"PM": "Project Manager", "ME": "Marketing", "ID": "Industrial Designer", "UI": "User Interface"}
 """AMI's four roles, one person each, by the names that QMSum gives them; ICSI's are titles that several may share."""
 REMEDY = "lay it into meetingbank/ of the mirror, and run `dvc repro`"

@@ -16,10 +16,8 @@ from pipeline.corpora.hash_order import tenths
 from pipeline.corpora.people_files import text_of
 from pipeline.errors import QuorumError
 
-LONGEST = 200
-"""A unit ends after so many words."""
-USUAL = 3
-"""The units of an extract, where a data set does not say how many."""
+LONGEST = 200  # a unit ends after so many words
+USUAL = 3  # the units of an extract, where a data set does not say how many
 _END = re.compile(r"""(?<=[.!?])(["'”’)]*)\s+(?=["'“‘(£$]?[A-Z0-9])""")
 _OTHER = re.compile(r"[^a-z0-9 ]")
 

@@ -17,10 +17,8 @@ from pipeline.corpora.people_files import text_of
 from pipeline.corpora.text import normal
 from pipeline.workspace.files import read_jsonl
 
-LEAST_UNITS = 3
-"""Of a training document."""
-SHARE = 0.43
-"""Of an article's sentences, in its extract (BBC)."""
+LEAST_UNITS = 3  # of a training document
+SHARE = 0.43  # of an article's sentences, in its extract (BBC)
 EXTRACTED, SHORTEST = 6, 6
 """Units of an extract; units of fewer words are left out, as by FedSum's preprocessing (SumPubMed, meetings)."""
 

@@ -27,8 +27,7 @@ from pipeline.corpora.text import normal
 from pipeline.workspace.files import read_json
 
 POSTS: dict[Split, str] = {"train": "20news-bydate-train", "test": "20news-bydate-test"}
-DEVELOPMENT = 20
-"""Development posts of each newsgroup."""
+DEVELOPMENT = 20  # development posts of each newsgroup
 Headers = Literal["all", "subject"]
 UNER: dict[Split, str] = {
     "train": "first_commit_train/en_ewt-ud-train.iob2",
@@ -49,8 +48,7 @@ OTHER = ("B-OTH", "I-OTH", "B-O")
 """Types of UNER's training file alone, of which only the first version is published; they become O."""
 _ANSWERS = re.compile(r"\A(?:(?:re|fwd?)\s*+(?:\[\d++\]\s*+)?:\s*+)++", flags=re.IGNORECASE)
 """`Re: Fwd: re[2]: `, at the beginning of a subject."""
-_PARTS = re.compile(r"\n@(subject|ann\d)\n")
-"""What begins a title in a file of AESLC."""
+_PARTS = re.compile(r"\n@(subject|ann\d)\n")  # what begins a title in a file of AESLC
 
 
 def newsgroups(folder: Path, headers: Headers) -> list[Labelled]:

@@ -12,8 +12,7 @@ from collections.abc import Collection, Mapping, Sequence
 from math import inf
 from typing import NamedTuple
 
-UNKNOWN = "Unknown"
-"""The speaker of words of whom the file does not say who spoke them."""
+UNKNOWN = "Unknown"  # the speaker of words of whom the file does not say who spoke them
 LONGEST_NAME, LONGEST_CORE, LONGEST_LINE, MOST_WORDS = 160, 60, 300, 4
 """Letters of a name, and of one without what is in brackets; letters of a line that is no words; words of a name."""
 STAMP = r"\d{1,3}:\d{1,2}(?::\d{1,2})?(?:[.,]\d{1,6})?"
@@ -39,8 +38,7 @@ _AROUND = re.compile(
 )
 """What is no part of a name before a colon: a time in brackets, and words of Zoom's chat."""
 _TWO_TIMES = re.compile(rf"\[?{STAMP}\s*+-->\s*+{STAMP}\]?")
-_TIME_FIRST = "0 …"
-"""The form of a heading that begins with its time."""
+_TIME_FIRST = "0 …"  # the form of a heading that begins with its time
 _HEADING = re.compile(rf"(?P<name>\S.{{0,{LONGEST_NAME}}}?)(?P<gap>\s*[|•·,–-]?\s+|(?<=\])\s*)(?P<time>{TIMES})")
 _BRACKETS = re.compile(_GROUP)
 _NO_NAME = re.compile(r"[:：?!;<>=\"“”…•]|,\s*$|\b(?:19|20)\d\d\b")

@@ -26,8 +26,7 @@ PAPER: dict[tuple[str, str], tuple[int, float, float, float, float]] = {
     ("Product", "test"): (129, 77.86, 3.93, 933.67, 57.38),
 }
 COLUMNS = ("pairs", "turns", "speakers", "words", "summary_words")
-LOST = 0.02
-"""The share of a reference's letters that ROUGE may lose unsaid."""
+LOST = 0.02  # the share of a reference's letters that ROUGE may lose unsaid
 
 
 def summarize(examples: Sequence[Conversation]) -> dict[str, float]:

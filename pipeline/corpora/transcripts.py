@@ -19,8 +19,7 @@ from pipeline.corpora.text import visible
 from pipeline.errors import QuorumError
 from pipeline.workspace.progress import say
 
-READERS = (".vtt", ".srt", ".docx", ".txt", ".json", ".sbv")
-"""Endings of the files that are read."""
+READERS = (".vtt", ".srt", ".docx", ".txt", ".json", ".sbv")  # endings of the files that are read
 _CUES = (".vtt", ".srt", ".sbv")
 _LAYOUT = re.compile(rf"(?P<times>{TIMES})|[-–—_=*#~]*+")
 """Times, an empty line, or a rule."""

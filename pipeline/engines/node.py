@@ -31,8 +31,7 @@ from pipeline.workspace.record import Json
 
 ORDER: dict[RequestKind, int] = {"join": 0, "train": 1, "score": 2, "finish": 3}
 """The order of requests in a round."""
-SAVED_ROUNDS = 2
-"""The number of rounds whose answers a node saves."""
+SAVED_ROUNDS = 2  # the number of rounds whose answers a node saves
 
 
 class Data(ClientData, EvaluatedData, Protocol):

@@ -23,8 +23,7 @@ from pipeline.evaluation.intervals import Array
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
 
-Matrix = dict[str, dict[str, float]]
-"""client -> client -> divergence in bits."""
+Matrix = dict[str, dict[str, float]]  # client -> client -> divergence in bits
 
 WORD = r"[a-z]+(?:'[a-z]+)?"
 SHUFFLES = 100

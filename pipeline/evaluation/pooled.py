@@ -16,8 +16,7 @@ from pipeline.evaluation.scores import Scored, by_client, figures
 from pipeline.tasks.task import Metric
 
 Rows = Sequence[Scored]
-BySeed = Mapping[int, Rows]
-"""Seed -> a run's rows, a test text each."""
+BySeed = Mapping[int, Rows]  # seed -> a run's rows, a test text each
 LabelCounts = Mapping[str, Mapping[str, int]]
 """Client -> label -> how many training texts of the client have it."""
 ALL = "all"
@@ -102,8 +101,7 @@ def roughness(curve: Sequence[float]) -> float:
     return float(changes.std()) if len(changes) else 0.0
 
 
-SHOWN = 300
-"""The most clients that are compared with each other."""
+SHOWN = 300  # the most clients that are compared with each other
 
 
 def divergences(label_counts: LabelCounts) -> Array:

@@ -17,8 +17,7 @@ from pipeline.workspace.record import Json
 MEAN = "mean"
 LENGTH = "length"
 LOG_LENGTH = "log_length"
-MEETINGS = 30
-"""Of a client alone, fewer give a point without an interval."""
+MEETINGS = 30  # of a client alone, fewer give a point without an interval
 NO_SCORES = ("id", "client", "group", "label", "items", "loss_sum", "text")
 """The fields of an example's row of scores that are no metrics."""
 
@@ -107,8 +106,7 @@ def by_client(rows: Sequence[Scored]) -> dict[str, list[Scored]]:
     return found
 
 
-Runs = Mapping[str, Sequence[Scored]]
-"""Run -> its examples' scores."""
+Runs = Mapping[str, Sequence[Scored]]  # run -> its examples' scores
 
 
 @dataclass(frozen=True)

@@ -26,8 +26,7 @@ from pipeline.federated.objectives.objective import Objective
 from pipeline.federated.randomness import Randomness
 from pipeline.model.adapter import Adapter
 
-Owner = Literal["local", "server"]
-"""Which model is meant: the client's own, or the server's."""
+Owner = Literal["local", "server"]  # which model is meant: the client's own, or the server's
 ClientSends = Literal["adapter", "change", "nothing"]
 """What a client sends: its trained adapter, the change from the adapter that it received, or nothing."""
 Memory = dict[str, Tensor]

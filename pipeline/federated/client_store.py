@@ -8,8 +8,7 @@ from collections.abc import Iterator, Mapping, MutableMapping
 from pipeline.federated.blobs import Blobs, T
 from pipeline.workspace.record import Json
 
-IN_MEMORY = 8
-"""The number of clients whose tensors are in memory at once."""
+IN_MEMORY = 8  # the number of clients whose tensors are in memory at once
 
 
 class ClientStore(MutableMapping[str, T]):

@@ -83,8 +83,7 @@ class Event:
     at: float = 0.0
 
 
-EVENT_COLUMNS = ("round", "client", "kind", "why", "at")
-"""The columns of events.csv."""
+EVENT_COLUMNS = ("round", "client", "kind", "why", "at")  # the columns of events.csv
 
 
 class Engine(Protocol):

@@ -10,8 +10,7 @@ import math
 from collections.abc import Mapping
 from typing import NamedTuple
 
-Figures = Mapping[str, float]
-"""Name -> value."""
+Figures = Mapping[str, float]  # name -> value
 
 
 class Bounds(NamedTuple):
@@ -29,11 +28,9 @@ class Bounds(NamedTuple):
         return math.isfinite(value) and self.least <= value <= self.largest
 
 
-Declared = Mapping[str, Bounds]
-"""The figures that may leave a client: name -> bounds."""
+Declared = Mapping[str, Bounds]  # the figures that may leave a client: name -> bounds
 
-SHARE = Bounds(0.0, 1.0)
-"""A share of a client's items."""
+SHARE = Bounds(0.0, 1.0)  # a share of a client's items
 NATS = Bounds(-1e-3)
 """A loss or an entropy in nats. Its sum in fp32 may round to a number slightly below 0."""
 

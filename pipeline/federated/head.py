@@ -19,8 +19,7 @@ from pipeline.model.adapter import Adapter, on_device
 from pipeline.model.backbone import Head, Prefix, targets_of
 from pipeline.model.entry import Entry
 
-BATCH = 16
-"""Examples per batch in `per_token`."""
+BATCH = 16  # examples per batch in `per_token`
 Load = Callable[[Sequence[str]], list[Prefix]]
 """Keys of stored prefixes -> the prefixes, on the device that trains."""
 CHUNKS = {"cpu": 32, "cuda": 1024}

@@ -99,8 +99,7 @@ def check_names(figures: Iterable[str], masks: Iterable[str]) -> None:
         raise QuorumError(f"figure {taken[0]!r} is a column of history, or has a slash; choose another name")
 
 
-History = Sequence[Round]
-"""The rows of a run, of all its seeds."""
+History = Sequence[Round]  # the rows of a run, of all its seeds
 
 OnRound = Callable[[Sequence[Round]], None]
 """A function that receives the rows of each finished round, one per client."""

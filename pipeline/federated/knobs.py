@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-ClientOptimizer = Literal["adamw", "sgd"]
-"""A client's optimizer: AdamW, or SGD without momentum."""
+ClientOptimizer = Literal["adamw", "sgd"]  # a client's optimizer: AdamW, or SGD without momentum
 LossOver = Literal["items", "examples"]
 """What a batch's sum of losses is divided by: the number of its items (tokens, words, units), or of its examples."""
 Draw = Literal["uniform", "by_examples"]

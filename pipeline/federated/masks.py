@@ -8,8 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-Masks = dict[str, Tensor]
-"""`client/name/round` -> boolean (local epochs, tokens)."""
+Masks = dict[str, Tensor]  # `client/name/round` -> boolean (local epochs, tokens)
 
 
 def pack_masks(masks: Masks) -> dict[str, Tensor]:

@@ -5,8 +5,7 @@ from typing import Literal
 OURS = "AdaFedSelectKD"
 """The method that Feng et al. propose, which every table compares with the others."""
 
-ZEROSHOT = "ZeroShot"
-"""The untrained backbone: a row of every table, and no algorithm."""
+ZEROSHOT = "ZeroShot"  # the untrained backbone: a row of every table, and no algorithm
 
 Rule = Literal["lead", "random", "longest", "frequent", "regression", "oracle"]
 TURNS: dict[str, Rule] = {"LeadTurns": "lead", "RandomTurns": "random"}

@@ -37,5 +37,4 @@ class Tolerance(Record):
     )
 
 
-STRICT = Tolerance()
-"""Every selected client must send a good update at the first attempt."""
+STRICT = Tolerance()  # every selected client must send a good update at the first attempt

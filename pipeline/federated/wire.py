@@ -10,8 +10,7 @@ from safetensors import SafetensorError
 from pipeline.federated.algorithm import Sent, Update
 from pipeline.model.adapter import Adapter, pack, packed_size, unpack
 
-ADAPTER, MEMORY = "adapter/", "memory/"
-"""Prefixes of the tensors' names on the wire."""
+ADAPTER, MEMORY = "adapter/", "memory/"  # prefixes of the tensors' names on the wire
 DAMAGED = "is truncated or damaged"
 Message = TypeVar("Message", Sent, Update)
 

@@ -21,8 +21,7 @@ from pipeline.errors import QuorumError
 from pipeline.federation.site import KEYS, TLS
 from pipeline.workspace.files import write_bytes
 
-SERVER_DAYS, AUTHORITY_DAYS = 90, 3650
-"""How long a certificate is valid."""
+SERVER_DAYS, AUTHORITY_DAYS = 90, 3650  # how long a certificate is valid
 AUTHORITY, AUTHORITY_KEY = TLS / "ca.crt", TLS / "ca.key"
 SERVER, SERVER_KEY = TLS / "server.crt", TLS / "server.key"
 Key = ec.EllipticCurvePrivateKey

@@ -31,14 +31,12 @@ ORGANISATIONS = {"University": "Academic", "Council": "Committee", "Company": "P
 """Organisation -> the domain of QMSum whose meetings it gets."""
 LEAST = {"train": 24, "val": 8, "test": 1}
 """The least number of queries of an organisation in each split, on a machine that is fast enough."""
-SHARED = Path(__file__).with_suffix(".yaml")
-"""params.yaml of all sites."""
+SHARED = Path(__file__).with_suffix(".yaml")  # params.yaml of all sites
 RUN, SEED = "fedselectkd", 1
 PIPELINE = (sys.executable, "-m", "pipeline")
 MEASURE = "from pipeline.federation import loopback; print(loopback.first_step())"
 PORT, INNER, FIRST_NODE = 19443, 19000, 19100
-FAST_SECONDS = 5.0
-"""A longer first step makes the organisations smaller, in proportion."""
+FAST_SECONDS = 5.0  # a longer first step makes the organisations smaller, in proportion
 QUIET_SECONDS, WORKED_SECONDS = 300.0, 3.0
 """A demonstration ends if all sites together compute for fewer than 3 s in 5 minutes."""
 

@@ -20,8 +20,7 @@ PAUSES = (0.5, 1.0, 2.0, 5.0, 10.0, 30.0)
 """Seconds before a restart. Each death soon after a restart moves on to the next pause, and the last one repeats."""
 SETTLED = 60.0
 """Seconds after which a process counts as stable: its next death starts at the first pause again."""
-GRACE = 10.0
-"""Seconds between SIGTERM and SIGKILL."""
+GRACE = 10.0  # seconds between SIGTERM and SIGKILL
 
 
 @dataclass(frozen=True)

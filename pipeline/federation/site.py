@@ -46,8 +46,7 @@ class NodeSite(_Site):
 Site = Annotated[ServerSite | NodeSite, Field(discriminator="kind")]
 KEYS, TLS, STATE = Path("federation/keys"), Path("federation/tls"), Path("federation/state")
 """Relative to a site's folder: the organisations' SSH keys, the certificates, and the logs and sockets of processes."""
-ALLOWED = Path("federation/allowed.txt")
-"""On a node: the sha256 of every Flower app that it runs."""
+ALLOWED = Path("federation/allowed.txt")  # on a node: the sha256 of every Flower app that it runs
 
 
 def read_site(path: Path = SITE) -> ServerSite | NodeSite:

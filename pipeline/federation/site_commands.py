@@ -21,10 +21,8 @@ from pipeline.workspace.progress import say
 
 LAST_LINES = 3
 STOP_SECONDS = 60.0
-NOTED_SECONDS = 10.0
-"""Most seconds between a process's start and the writing of its id."""
-OWN = STATE / "site.pid"
-"""The process id of `federation server` or `federation node` itself."""
+NOTED_SECONDS = 10.0  # most seconds between a process's start and the writing of its id
+OWN = STATE / "site.pid"  # the process id of `federation server` or `federation node` itself
 
 
 def certificates() -> None:

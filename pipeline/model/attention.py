@@ -20,8 +20,7 @@ from pipeline.model.shared_source import SharedSource
 from pipeline.model.stored_source import StoredSource
 
 NAME = "quorum_grouped"
-FEW = 8
-"""At most so many queries of one head and one batch entry are computed by two products."""
+FEW = 8  # at most so many queries of one head and one batch entry are computed by two products
 
 
 def grouped_attention(

@@ -105,8 +105,7 @@ class Backbone(ABC):
     end_token_forced: int | None = None
     """Tokens that the model's own generation puts first and, where a text is still open, last."""
     decoder_start: tuple[int, ...] = ()
-    _layers: Any
-    """The decoder layers, from below."""
+    _layers: Any  # the decoder layers, from below
 
     def __init__(
         self, name: str, model: PreTrainedModel, tokenizer: Tokenizer, adapted: int, precision: Precision = "fp32"

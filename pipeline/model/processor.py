@@ -7,12 +7,9 @@ from collections.abc import Callable
 
 import torch
 
-M_TRIM_THRESHOLD, M_TOP_PAD, M_MMAP_THRESHOLD, M_MMAP_MAX = -1, -2, -3, -4
-"""See mallopt(3)."""
-LARGE = 32 * 2**20
-"""Bytes from which a tensor is large; glibc takes no higher limit."""
-MOST = 65_536
-"""The number of large tensors that can be in use at once: glibc's own default."""
+M_TRIM_THRESHOLD, M_TOP_PAD, M_MMAP_THRESHOLD, M_MMAP_MAX = -1, -2, -3, -4  # see mallopt(3)
+LARGE = 32 * 2**20  # bytes from which a tensor is large; glibc takes no higher limit
+MOST = 65_536  # the number of large tensors that can be in use at once: glibc's own default
 
 
 def compute_with(threads: int) -> None:

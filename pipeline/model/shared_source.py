@@ -25,8 +25,7 @@ from transformers.cache_utils import DynamicLayer
 from pipeline.model.backbone import without_gaps
 from pipeline.workspace.record import Json
 
-MASK = "attention_mask"
-"""Most decoders' name of their attention's mask."""
+MASK = "attention_mask"  # most decoders' name of their attention's mask
 
 
 class RowsBySource:

@@ -20,8 +20,7 @@ from pipeline.workspace.progress import say
 from pipeline.workspace.record import Json
 from pipeline.workspace.tables import write_table
 
-Outcomes = Mapping[str, Outcome]
-"""Run -> its results."""
+Outcomes = Mapping[str, Outcome]  # run -> its results
 
 
 def run(order: ReportOrder) -> None:

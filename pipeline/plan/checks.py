@@ -31,8 +31,7 @@ SOURCE_OF = dict.fromkeys(DOMAINS, "qmsum") | {client: source for source, client
 """Client by domain -> the published source of its data."""
 OF_ONE = ("backbone", "frozen", "rounds", "clients_per_round", "batch_size", "seeds")
 """What a data set may have for its runs, if no setting has it together with another data set."""
-OF_SEVERAL_TASKS = ("methods", "natural")
-"""The sections that have a table for each task."""
+OF_SEVERAL_TASKS = ("methods", "natural")  # the sections that have a table for each task
 
 
 def read_params(path: Path = PARAMS) -> Params:

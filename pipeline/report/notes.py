@@ -18,8 +18,7 @@ from pipeline.runs.results import Results
 from pipeline.tasks.task import Metric
 from pipeline.workspace.record import Json
 
-PAPERS_RATE = 0.0002
-"""AdamW's learning rate in the paper."""
+PAPERS_RATE = 0.0002  # AdamW's learning rate in the paper
 
 
 def looks(runs: Sequence[RunRow]) -> dict[str, Look]:

@@ -26,8 +26,7 @@ from pipeline.workspace import layout
 from pipeline.workspace.record import Json
 from pipeline.workspace.words import number
 
-COMMAND = "dvc repro -s report"
-"""Renders every page and its figures, and trains nothing."""
+COMMAND = "dvc repro -s report"  # renders every page and its figures, and trains nothing
 TEMPLATES = Path(__file__).parent / "templates"
 WORDS = {"domain", "split", "run", "method", "setting", "data_set", "source", "frozen", "paper_data", "events"}
 """The columns of records that are text."""
@@ -49,10 +48,8 @@ class Cell:
         return value if isinstance(value, Cell) else cls(value)
 
 
-Rows = Sequence[Mapping[str, str]]
-"""Rows of a CSV file."""
-Cells = Sequence[object]
-"""A row of a table: cells, or the texts of some."""
+Rows = Sequence[Mapping[str, str]]  # rows of a CSV file
+Cells = Sequence[object]  # a row of a table: cells, or the texts of some
 
 
 @cache

@@ -25,8 +25,7 @@ from pipeline.workspace.record import Json
 
 Analyses = Mapping[str, Json]
 """Tables of one kind of the stage `analyze`: name of a run or manifest -> its table."""
-Piece = Drawing | Markup
-"""A figure or HTML."""
+Piece = Drawing | Markup  # a figure or HTML
 
 PAPER_SHARES = {"Academic": "86%", "Committee": "88%", "Product": "89%"}
 SHARES = {

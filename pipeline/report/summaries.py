@@ -11,8 +11,7 @@ from pipeline.report.figures.style import Look
 from pipeline.tasks.task import Metric
 from pipeline.workspace.record import Json
 
-Predictions = Mapping[str, Sequence[Json]]
-"""Run -> its rows of predictions."""
+Predictions = Mapping[str, Sequence[Json]]  # run -> its rows of predictions
 
 
 def lens(items: Sequence[Json], tau: float, predictions: Predictions) -> list[Json]:

@@ -30,13 +30,10 @@ NAMES = {
 }
 """Task -> its name on pages, and in the paper."""
 Tables = dict[str, list[Json]]
-Panels = Mapping[str, Mapping[str, Points]]
-"""Title -> run -> its points."""
-WHOLE = "whole-"
-"""Prefix of the names of settings that are drawn and have no training."""
+Panels = Mapping[str, Mapping[str, Points]]  # title -> run -> its points
+WHOLE = "whole-"  # prefix of the names of settings that are drawn and have no training
 LOSS = "development loss, nats an item"
-KINDS = ("prime", "skipped")
-"""Of FedSum's batches."""
+KINDS = ("prime", "skipped")  # of FedSum's batches
 
 
 @dataclass(frozen=True)

@@ -23,8 +23,7 @@ from pipeline.runs.result_files import Result
 from pipeline.tasks.task import LOSS, Metric, load_task
 from pipeline.workspace.record import Json
 
-FEW = 8
-"""The most clients that a table names one by one."""
+FEW = 8  # the most clients that a table names one by one
 PAPERS = {"fedavg": "FedAvg", "fedprox": "FedProx", "fedopt": "FedOPT"}
 """Last part of a run's name -> the paper's name of its method."""
 

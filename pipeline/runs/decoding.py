@@ -25,11 +25,9 @@ from pipeline.workspace.record import Json
 
 SOURCE_BYTES = 1_500_000_000
 """Bytes of sources in a batch, approximately: decoding then takes 5.3 GiB at the laptop's scale."""
-ROWS = 384
-"""Rows in a batch, approximately: enough that weights are seldom read."""
+ROWS = 384  # rows in a batch, approximately: enough that weights are seldom read
 
-Tests = Sequence[tuple[str, Entry]]
-"""(Client, entry) of test examples."""
+Tests = Sequence[tuple[str, Entry]]  # (Client, entry) of test examples
 
 
 def decode(jobs: Sequence[Job], reading: Reading, examples: Json, advance: Callable[[int], None]) -> None:

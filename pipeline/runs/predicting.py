@@ -33,8 +33,7 @@ LENS_EXAMPLES = 2
 OTHERS = ("last", "local", "server", "best")
 """A client's other models: of the last round, its own before aggregation, the server's, of its best round."""
 
-Losses = dict[str, torch.Tensor]
-"""Example -> the loss of each of its items."""
+Losses = dict[str, torch.Tensor]  # example -> the loss of each of its items
 
 
 def answer_of(made: Prediction | None, losses: torch.Tensor | None) -> Json:

@@ -17,12 +17,9 @@ from pipeline.workspace.files import write_json
 from pipeline.workspace.progress import progress
 from pipeline.workspace.record import Json
 
-Metrics = dict[str, dict[str, Figures]]
-"""run -> client -> figures."""
-Files = Mapping[str, Result]
-"""Run id -> its result."""
-POOLED = "test"
-"""All test examples, without regard to clients."""
+Metrics = dict[str, dict[str, Figures]]  # run -> client -> figures
+Files = Mapping[str, Result]  # run id -> its result
+POOLED = "test"  # all test examples, without regard to clients
 
 
 @dataclass(frozen=True)

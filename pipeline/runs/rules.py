@@ -17,8 +17,7 @@ from pipeline.plan.orders import PredictOrder
 from pipeline.runs.index import Index, read_index
 from pipeline.workspace import layout
 
-TURNS = 3
-"""The number of turns in a summary."""
+TURNS = 3  # the number of turns in a summary
 Score = Callable[[Document, int, int], Sequence[float]]
 """A document, how many of its units a model reads, and the run's seed -> the scores of these units."""
 

@@ -15,8 +15,7 @@ from pipeline.tasks.task import Metric
 from pipeline.workspace.files import read_json
 from pipeline.workspace.record import Json
 
-BySeed = Mapping[int, Runs]
-"""Seed -> its runs' scores."""
+BySeed = Mapping[int, Runs]  # seed -> its runs' scores
 
 
 def effects_with(

@@ -28,11 +28,9 @@ from pipeline.workspace.progress import progress as progress_bar
 from pipeline.workspace.progress import say
 from pipeline.workspace.tables import write_table
 
-POOLED = "pooled"
-"""The name of the only client of a method that pools all data."""
+POOLED = "pooled"  # the name of the only client of a method that pools all data
 
-Advance = Callable[[int], None]
-"""Counts trained examples."""
+Advance = Callable[[int], None]  # counts trained examples
 Open = Callable[[Advance, Algorithm, Private], tuple[Adapter, Engine]]
 """(callback, the algorithm, this process's client states) -> the initial adapter and the engine."""
 

@@ -46,10 +46,8 @@ COLUMNS = (
     *("scale", "search", "chooses", "run", "method", "value", "validation_loss", "best_rounds", "rounds", "ended"),
     *("chosen", "precision", "code", "fingerprint"),
 )
-WIDENED = 4
-"""How often a grid gets values beyond its ends, at most."""
-NEAR = 0.01
-"""Trials within this many nats of the best are near it."""
+WIDENED = 4  # how often a grid gets values beyond its ends, at most
+NEAR = 0.01  # trials within this many nats of the best are near it
 VISIBLE: tuple[Split, ...] = ("train", "val")
 """The splits of which tuning draws, reads and encodes examples: no choice may see a test."""
 
@@ -63,8 +61,7 @@ class Drawn:
     digest: str
 
 
-Draw = Callable[[str], Drawn]
-"""Run -> its data."""
+Draw = Callable[[str], Drawn]  # run -> its data
 
 
 @dataclass(frozen=True)

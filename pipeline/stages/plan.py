@@ -15,8 +15,7 @@ from pipeline.workspace.files import read_json, sha256_json, write_json
 from pipeline.workspace.progress import say
 from pipeline.workspace.record import Json
 
-NAMED = 12
-"""The most stages that a message names one by one."""
+NAMED = 12  # the most stages that a message names one by one
 
 
 def run() -> None:

@@ -23,8 +23,7 @@ if TYPE_CHECKING:
     from pipeline.model.encoder import Encoder
 
 QUESTION_TOKENS, LONGEST = 64, 30
-ELSEWHERE = -1e4
-"""The logit of a token outside of the context, which gives it probability 0."""
+ELSEWHERE = -1e4  # the logit of a token outside of the context, which gives it probability 0
 
 
 class _Piece(NamedTuple):

@@ -22,8 +22,7 @@ class EncoderWithHead:
 
     encoder: Encoder
     task: EncoderTask
-    ragged = True
-    """Whether outputs may be as wide as the longest example of their batch."""
+    ragged = True  # whether outputs may be as wide as the longest example of their batch
 
     @property
     def device(self) -> torch.device:

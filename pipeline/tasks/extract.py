@@ -22,8 +22,7 @@ if TYPE_CHECKING:
     from pipeline.model.encoder import Encoder
 
 NAMES = {"rouge1": "1", "rouge2": "2", "rougeLsum": "L", "rougeL": "L whole"}
-PLACES = 10
-"""Fig. 3 of FedSum counts the first ten places one by one."""
+PLACES = 10  # Fig. 3 of FedSum counts the first ten places one by one.
 
 
 class Extract:

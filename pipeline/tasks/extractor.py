@@ -22,8 +22,7 @@ from pipeline.model.backbone import pad
 from pipeline.tasks.heads import applied
 
 LAYERS, HEADS, INNER, SCALE = 2, 8, 1024, 5.0
-OUT, BODY = "head.out", "head.body."
-"""The names of ω, and before those of θ."""
+OUT, BODY = "head.out", "head.body."  # the names of ω, and before those of θ
 
 
 @cache

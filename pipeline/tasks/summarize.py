@@ -12,8 +12,7 @@ from pipeline.tasks.writing import Writer
 if TYPE_CHECKING:
     from pipeline.model.backbone import Backbone, Limits, Rendered
 
-NGRAM = 4
-"""Words of an n-gram whose repetition is counted."""
+NGRAM = 4  # words of an n-gram whose repetition is counted
 
 
 class Summarize(Writer):

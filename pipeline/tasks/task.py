@@ -60,14 +60,12 @@ class Prediction:
     ended: bool = True
 
 
-Scores = list[Mapping[str, float]]
-"""Every metric of each example."""
+Scores = list[Mapping[str, float]]  # every metric of each example
 LOSS = Metric("loss", "test loss", "nats a token", "less", 3, per="items")
 """The loss of the reference, which every task has."""
 
 
-E = TypeVar("E", default=Any)
-"""A task's kind of example."""
+E = TypeVar("E", default=Any)  # a task's kind of example
 
 
 class Task(Protocol[E]):

@@ -10,8 +10,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-UV_PIN = Path("requirements.lock")
-"""The file that pins uv."""
+UV_PIN = Path("requirements.lock")  # the file that pins uv
 UV_SETTINGS = {"index-url": "UV_DEFAULT_INDEX", "find-links": "UV_FIND_LINKS", "cert": "SSL_CERT_FILE"}
 """A setting of pip, and uv's variable for the same. uv does not read pip's configuration."""
 PROBE_SECONDS = 15

@@ -18,8 +18,7 @@ from pipeline.workspace import layout
 from pipeline.workspace.files import locked, write_text
 from pipeline.workspace.progress import say
 
-STAGE = re.compile(r"^  \S", re.MULTILINE)
-"""The first line of a stage in dvc.lock."""
+STAGE = re.compile(r"^  \S", re.MULTILINE)  # the first line of a stage in dvc.lock
 
 
 def mend(root: Path | None = None) -> None:

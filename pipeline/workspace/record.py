@@ -13,12 +13,9 @@ from pipeline.workspace.words import nearest
 ALIKE = 0.75
 """From this similarity on (difflib's, 0 to 1), a known key is suggested for an unknown one."""
 
-FilePath = Annotated[Path, Strict(False)]
-"""A path, which a file has as text."""
-Json = dict[str, Any]
-"""An object of a JSON or YAML file: key -> value."""
-Number = Annotated[int, Strict(False)]
-"""An integer that is a key, which JSON has as text."""
+FilePath = Annotated[Path, Strict(False)]  # a path, which a file has as text
+Json = dict[str, Any]  # an object of a JSON or YAML file: key -> value
+Number = Annotated[int, Strict(False)]  # an integer that is a key, which JSON has as text
 
 
 class Record(BaseModel):

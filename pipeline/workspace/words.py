@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from difflib import get_close_matches
 
-WHOLE = "Summarize the whole meeting."
-"""The query of a summary that has none."""
+WHOLE = "Summarize the whole meeting."  # the query of a summary that has none
 
 
 def nearest(name: str, known: Iterable[str], cutoff: float = 0.0) -> str:

@@ -95,11 +95,6 @@ def path(tmp_path: Path) -> Path:
     return path
 
 
-def test_a_written_partition_comes_back(path: Path) -> None:
-    assert from_file(path) == drawn("skewed", clients=3, alpha=1.0)
-    assert json.loads(path.read_text())["niid_label_clients=3_alpha=1.0"]["n_clients"] == 3
-
-
 def test_a_partition_of_other_data_is_refused(path: Path) -> None:
     """In a file with shuffled lines an id has another label."""
     changed = texts()

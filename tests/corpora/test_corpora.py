@@ -182,7 +182,6 @@ def test_table_two_comes_out_of_the_real_files() -> None:
 
     Bmr023, a test meeting, and Bed010, one for validation, share an answer.
     """
-    assert MIRROR is not None
     folders = {domain: MIRROR / "qmsum/data" / domain for domain in DOMAINS}
     inclusive, exclusive = (read_domains(folders, end)[0] for end in get_args(SpanEnd))
     assert equal_texts(inclusive, reference) == {"val_in_train": 0, "test_in_train": 0, "test_in_val": 1}

@@ -64,6 +64,7 @@ MEET = (
     "Weekly sync (2024-05-06 10:02 GMT+2) - Transcript\nAttendees\nAnn, Bob\nTranscript\n\n00:00:00\n\nAnn: Hello.\n"
     "Bob: Hi.\nMeeting ended after 00:31:05\n"
 )
+HEADED = "Date: May | Ann Lee: He said: no. Two: b. | Bob: Note: so."
 ROLLING = (" \nhello<00:00:01.500><c> there</c>", "hello there\n ", "hello there\nhow<00:00:02.500><c> are you</c>")
 
 
@@ -90,6 +91,10 @@ ROLLING = (" \nhello<00:00:01.500><c> there</c>", "hello there\n ", "hello there
         ("a.txt", "Ann: we have\nlunch, roughly at 12:30\nBob: ok", "Ann: we have lunch, roughly at 12:30 | Bob: ok"),
         ("a.txt", "Ann   0:03\nwe meet\nMonday 12:30\nBob   0:09\nok", "Ann: we meet Monday 12:30 | Bob: ok"),
         ("a.vtt", vtt("<v Reader></v>In the beginning"), "Reader: In the beginning"),
+        ("a.vtt", vtt("<v.first Ann Lee>Shall\nwe?</v> <v Bob>Yes.</v>"), "Ann Lee: Shall we? | Bob: Yes."),
+        ("a.vtt", f"WEBVTT\n\naaa-0\n{TIMES}\n<v Ann>Hi.</v>\n", "Ann: Hi."),
+        ("a.txt", "Ann: At 10:30.\nhttps://x.org is it", "Ann: At 10:30. https://x.org is it"),
+        ("a.txt", "Date: May\nAnn Lee   0:03\nHe said: no.\n\nTwo: b.\n[Bob] 10:15:02\nNote: so.\n", HEADED),
         ("a.vtt", vtt("<v Ann O&#39;Neil>R&amp;D</v>"), "Ann O'Neil: R&D"),
         ("a.vtt", vtt("<v Bob>budget < 5 and > 3 <b>ok</b> <unk></v>"), "Bob: budget < 5 and > 3 ok <unk>"),
         ("a.vtt", vtt("<v Ann>Hi.</v>", "Who?", "<v>Me.</v>"), "Ann: Hi. | Unknown: Who? | Unknown: Me."),
@@ -191,6 +196,8 @@ def test_a_table_and_tracked_changes_of_a_document_are_read(tmp_path: Path) -> N
         ("田中：今日の会議を始めます。よろしくお願いします。", "cp932", "cp932"),
         ("Ann: hi 你好 there, is it ok?", "utf-16-be", "UTF-16-BE"),
         ("Ann: hi 你好", "utf-16", "UTF-16-LE"),
+        ("Zoë: Über die Kosten.", "utf-16-le", "UTF-16-LE"),
+        ("Zoë: Über die Kosten.", "utf-8-sig", "UTF-8"),
     ],
 )
 def test_an_encoding_is_known_by_its_letters(text: str, encoding: str, named: str) -> None:
@@ -203,14 +210,8 @@ def test_a_few_damaged_letters_leave_the_others(tmp_path: Path) -> None:
 
 
 NAMES = [
-    "Ann Lee",
-    "Jörg Müller",
-    "张伟",
-    "Speaker 1",
-    "Dr. O'Neil",
-    "van Dijk, Els",
+    *("Ann Lee", "Jörg Müller", "张伟", "Speaker 1", "Dr. O'Neil", "van Dijk, Els", "+1 555"),
     "Chair (Hon. Rota (West))",
-    "+1 555",
 ]
 WORDS = st.lists(st.text("abzÄéж会0<&-'.,!?🙂", min_size=1, max_size=6), max_size=5)
 MEETINGS = st.lists(st.tuples(st.sampled_from(NAMES), WORDS), min_size=1, max_size=6)

@@ -65,13 +65,8 @@ def test_a_table_is_as_excel_writes_it(table: str, encoding: str, tmp_path: Path
     ("files", "message"),
     [
         ({"june__summary__txt": "They stop."}, r"june.summary.txt: has no meeting of its name"),
-        ({"a__csv": "file,query\n"}, "a.csv: has no column 'summary'; it has 'file', 'query', and needs file"),
-        ({"a__csv": f"{HEADER}may.txt,Q,,\n"}, "line 2: summary is empty"),
-        ({"a__csv": f"{HEADER}may.txt,Q,S,2-9\n"}, "line 2: turns '2-9': give A-B with 1 <= A"),
         ({"a__csv": f"{HEADER}may.txt,Q,S,{'9' * 5000}-9\n"}, "line 2: turns '9999"),
-        ({"a__csv": "file,query,summary\nmay.txt,Q,They stop, and go.\n"}, "line 2: 4 fields, and the header has 3"),
         ({"may__summary__txt": " \n"}, r"may.summary.txt: summary is empty"),
-        ({"may__vtt": "WEBVTT\n"}, r"may.vtt: may.txt has the same name"),
     ],
 )
 def test_a_wrong_summary_or_folder_is_named(files: dict[str, str], message: str, tmp_path: Path) -> None:

@@ -6,14 +6,12 @@ import json
 import re
 import sys
 from types import ModuleType
-from typing import Any
 
 import pytest
 import torch
 import yaml
 from workspaces import ROOT, Workspace, replace
 
-from pipeline.corpora.conversation import Conversation, Turn
 from pipeline.workspace.tables import read_table
 
 PAGE = (ROOT / "docs" / "methods.md").read_text(encoding="utf-8")
@@ -58,14 +56,6 @@ def test_the_runs_are_scored_by_the_tasks_own_metric_and_compared(made: Workspac
     assert {tuple(sorted(figures)) for figures in metrics.values()} == {("exact", "loss")}
     (row,) = read_table(made.folder / "reports/tables/comparisons.csv")
     assert (row["name"], row["metric"]) == ("fedmedian", "exact")
-
-
-def test_the_task_names_who_speaks_most() -> None:
-    """A has three words in two turns, B two in one."""
-    found: dict[str, Any] = {}
-    exec(examples()["pipeline/tasks/talkative.py"], found)
-    turns = (Turn("A", "well well"), Turn("B", "no no"), Turn("A", "yes"))
-    assert found["speaker_of"](Conversation("i", "q", "d", "test", "m", "q?", turns, "t")) == "A"
 
 
 def test_the_objectives_gradient_is_that_of_its_loss() -> None:

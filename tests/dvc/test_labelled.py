@@ -11,7 +11,6 @@ from labelled import EVERY, RUNS, SETTINGS
 from test_stages import manifest, rows_of
 from workspaces import stand_ins
 
-from pipeline.clients.manifest import leaks
 from pipeline.corpora.example import examples_of
 from pipeline.corpora.labelled import Titled
 from pipeline.errors import QuorumError
@@ -20,20 +19,9 @@ from pipeline.plan.orders import PredictOrder, read_order
 from pipeline.runs import jobs
 from pipeline.runs.learners import model_of
 from pipeline.runs.predicting import Predictor
-from pipeline.tasks import TASKS as MODULES
-from pipeline.tasks.task import load_task
 from pipeline.workspace import layout
 from pipeline.workspace.files import read_json, read_jsonl
 from pipeline.workspace.tables import read_table
-
-
-@pytest.mark.parametrize(
-    ("run", "clients"),
-    [("names-ditto", {"answers", "email", "newsgroup", "reviews", "weblog"}), ("answers-fedprox", {"server"})],
-)
-def test_natural_clients_or_the_server_are_evaluated(built: Workspace, run: str, clients: set[str]) -> None:
-    """A domain each, as Ditto has models of their own; silos share articles."""
-    assert {row["client"] for row in rows_of(built, run)} == clients
 
 
 @pytest.mark.parametrize("evaluated", ["best", "last"])
@@ -56,7 +44,6 @@ def test_owners_that_write_are_evaluated_as_each_alone_is(built: Workspace, monk
     """They are decoded together."""
     monkeypatch.chdir(built.folder)
     order = read_order(layout.order("predict", "owners-fedavg"), PredictOrder)
-    assert order.learner is not None
     predictor = Predictor(order.learner, model_of(order.learner), examples_of(order.data, Titled))
     (job,) = jobs.jobs_of("owners-fedavg/1")
     owners = {client for client, _ in job.tests}
@@ -108,16 +95,6 @@ def test_a_partition_is_exported_under_fednlps_name_and_read_back(copy: Workspac
 # -- texts in two splits --
 
 
-@pytest.mark.parametrize("setting", list(EVERY["settings"]))
-def test_no_group_is_in_training_and_in_a_test_but_published_threads(built: Workspace, setting: str) -> None:
-    """The by-date split of 20 Newsgroups parts five threads of its sample."""
-    data = EVERY["settings"][setting]["data"]
-    names = [data] if isinstance(data, str) else data
-    with built.entered():
-        examples = examples_of(names, load_task(MODULES[EVERY["data"][names[0]]["task"]]).kind)
-    assert len(leaks(manifest(built, setting), examples)) == (5 if setting == "news" else 0)
-
-
 def test_published_threads_in_two_splits_are_counted_once(copy: Workspace, capsys: pytest.CaptureFixture[str]) -> None:
     copy.stage("partition", "news")
     counts = [line for line in capsys.readouterr().err.splitlines() if "groups" in line]
@@ -158,17 +135,6 @@ def test_equal_texts_and_labels_without_a_test_are_counted(copy: Workspace, caps
 # -- the page of tasks --
 
 
-def test_tables_of_tasks_are_beside_the_page(built: Workspace) -> None:
-    names = {path.stem for path in (built.folder / "reports/tables").glob("*.csv")}
-    assert names >= {
-        *("comparisons", "data", "federations", "partitions", "cuts", "sizes", "natural-names", "natural-subjects"),
-        *(f"methods-{setting}" for setting in SETTINGS if setting != "owners"),
-    }
-    text = (built.folder / "reports/report.html").read_text(encoding="utf-8")
-    assert "Made from the SAMPLE of " in text
-    assert "news-pooled" in text
-
-
 def test_reports_of_a_former_plan_are_removed(copy: Workspace) -> None:
     """Tables and curves of other runs would show scores of a former plan."""
     own = {"data": {"answers": EVERY["data"]["answers"]}, "settings": {"answers": SETTINGS["answers"]}}
@@ -180,14 +146,3 @@ def test_reports_of_a_former_plan_are_removed(copy: Workspace) -> None:
     names = {path.stem for path in (copy.folder / layout.TABLES).iterdir()}
     assert names == {"data", "federations", "methods-answers"}
     assert {path.stem for path in (copy.folder / layout.FIGURES).iterdir()} == {"curves", "federation-answers"}
-
-
-def test_a_method_is_shown_with_the_mean_of_its_seeds(built: Workspace) -> None:
-    rows = {row["run"]: row for row in read_table(built.folder / "reports/tables/methods-news.csv")}
-    means = []
-    for seed in (1, 2):
-        scores = [row["accuracy"] for row in rows_of(built, "news-fedavg", seed)]
-        means.append(sum(scores) / len(scores))
-    assert float(rows["news-fedavg"]["accuracy"]) == pytest.approx(sum(means) / 2, abs=0.006)
-    assert rows["news-fedavg"]["by_seed"] == " / ".join(f"{mean:.1f}" for mean in means)
-    assert rows["always hobby.baking"]["accuracy"] == "25.0"

@@ -160,11 +160,6 @@ def test_a_training_with_faults_resumes_after_each_round_bit_for_bit(algorithm: 
     assert same(resumed.server.adapter, through.server.adapter)
 
 
-def test_a_server_that_would_wait_forever_is_refused() -> None:
-    with pytest.raises(QuorumError, match=r"would wait forever; set tolerance\.deadline"):
-        faulty(Faults(dropout=0.1), deadline=None)
-
-
 def test_an_unknown_poisoned_client_is_named() -> None:
     with pytest.raises(QuorumError, match=r"faults\.poisoned: 'D' is not a client"):
         faulty(Faults(poisoned={"D": "nan"}), A=4.0)

@@ -147,13 +147,6 @@ def replied(node: Node, kind: Any, number: int, body: bytes = BODY, job: str = J
     return node.answer(Request(kind=kind, job=job, round=number, nonce="n", **more), body)[0]
 
 
-def test_a_node_answers_a_repeated_request_with_the_same_bytes(node: Node) -> None:
-    first, again = (node.answer(Request(kind="train", job=JOB, round=1, nonce=nonce), BODY) for nonce in ("one", "two"))
-    assert (first[0].nonce, again[0].nonce) == ("one", "two")
-    assert first[1] == again[1]
-    assert first[0].model_dump(exclude={"nonce"}) == again[0].model_dump(exclude={"nonce"})
-
-
 def test_a_node_refuses_rounds_whose_answers_it_no_longer_has(node: Node) -> None:
     """Of rounds 1 to 4 it has the answers of 3 and 4."""
     replies = [replied(node, "train", number) for number in (1, 2, 3, 4)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import pytest
@@ -28,14 +28,6 @@ from pipeline.tasks.task import LOSS, Metric
 
 SCORE = Metric("score", "score", "points", "more", 2)
 REPETITION = Metric("repetition", "repetition", "%", "less", 1)
-
-
-Value = TypeVar("Value")
-
-
-def there(value: Value | None) -> Value:
-    assert value is not None
-    return value
 
 
 def clusters(*values: float, first: int = 0) -> Clusters:
@@ -71,7 +63,7 @@ LOGS = np.array([-1.0, 0.0, 1.0, 2.0])
 def test_an_effect_over_groups_is_their_mean_with_each_seeds_own() -> None:
     """All texts of equal length gain 7."""
     effect = effect_of(comparison(), AGREEING, {None: AtLength(np.full(4, 7.0), np.zeros(4), list("abcd"))})
-    interval = there(effect.interval)
+    interval = effect.interval
     assert (interval.value, interval.low > 0) == (pytest.approx(2), True)
     assert (effect.by_seed, effect.groups, effect.paper) == ({1: 2.0, 2: 2.0}, 12, 2.0)
     assert effect.p_seeds == pytest.approx(1)
@@ -81,10 +73,10 @@ def test_an_effect_over_groups_is_their_mean_with_each_seeds_own() -> None:
 def test_over_seeds_each_seed_is_an_observation_and_one_alone_has_no_interval() -> None:
     """1, 2, 3: mean 2, standard error 1/√3, t = 3.46 with 2 degrees of freedom: p 0.0742, and 2 ± 4.303/√3."""
     three = effect_of(comparison(over="seeds"), {seed: clusters(float(seed)) for seed in (1, 2, 3)})
-    assert there(three.interval).ends == pytest.approx((2 - 4.3027 / math.sqrt(3), 2 + 4.3027 / math.sqrt(3)), abs=1e-3)
+    assert three.interval.ends == pytest.approx((2 - 4.3027 / math.sqrt(3), 2 + 4.3027 / math.sqrt(3)), abs=1e-3)
     assert three.p == pytest.approx(0.0742, abs=1e-4)
     one = effect_of(comparison(over="seeds"), {1: clusters(2.0)})
-    assert (there(one.interval).is_point, one.p) == (True, None)
+    assert (one.interval.is_point, one.p) == (True, None)
 
 
 def test_cochrans_q_of_two_seeds_by_hand() -> None:
@@ -103,9 +95,9 @@ def test_where_seeds_disagree_their_own_spread_gives_intervals_and_p() -> None:
     """
     lengths = {seed: AtLength(gain + 2 * LOGS, LOGS, list("abcd")) for seed, gain in ((1, 1.0), (2, 3.0))}
     effect = effect_of(comparison(), DISAGREEING, lengths)
-    pooled, equal = there(effect.pooled), there(effect.at_equal_length)
+    pooled, equal = effect.pooled, effect.at_equal_length
     assert effect.disagree
-    assert there(effect.interval).ends == pytest.approx((5 - 5 * 12.706, 5 + 5 * 12.706), abs=0.01)
+    assert effect.interval.ends == pytest.approx((5 - 5 * 12.706, 5 + 5 * 12.706), abs=0.01)
     assert effect.p == pytest.approx(0.5)  # t = 1 with 1 degree of freedom
     assert pooled.value == pytest.approx(5)
     assert pooled.high < 15, "of eight groups, not of two seeds"
@@ -177,10 +169,10 @@ def test_a_contrast_is_a_gain_over_what_all_runs_have(one: str, other: str, metr
 
 def test_lengths_are_compared_by_their_logs_and_a_loss_has_none() -> None:
     """4 words and 2; 3 % less repetition is a gain, also at equal length."""
-    found = there(ONE_SEED.at_length({"a": 1, "b": -1}, "score", None))
+    found = ONE_SEED.at_length({"a": 1, "b": -1}, "score", None)
     assert found["client"].lengths == pytest.approx([math.log(2)])
     assert ONE_SEED.at_length({"a": 1, "b": -1}, "loss", None) is None
-    less = there(ONE_SEED.at_length({"less": 1, "repeats": -1}, "repetition", None))["client"]
+    less = ONE_SEED.at_length({"less": 1, "repeats": -1}, "repetition", None)["client"]
     assert (less.gains.tolist(), less.lengths.tolist()) == ([3.0], [0.0])
 
 
@@ -190,7 +182,7 @@ def test_a_contrast_is_over_the_seeds_that_all_runs_have() -> None:
     by_seed = ScoresBySeed(
         {seed: {run: [row("1", "m", score=v)] for run, v in own.items()} for seed, own in scores.items()}, METRICS
     )
-    assert there(by_seed.contrast({"a": 1, "b": -1}, "score", None))["client"].ratio() == 1.5
+    assert by_seed.contrast({"a": 1, "b": -1}, "score", None)["client"].ratio() == 1.5
     assert by_seed.contrast({"a": 1, "b": -1}, "score", 13) is None
     assert by_seed.contrast({"a": 1, "c": -1}, "score", None) is None
     apart = comparison(terms={"a": 1, "c": -1})

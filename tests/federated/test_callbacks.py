@@ -94,7 +94,6 @@ def test_figures_of_callbacks_are_in_the_history_and_in_its_checkpoint(tmp_path:
     assert rows[2, "A"] == {"server/number": 2.0, "server/known": 3.0, "own": 1.5}
     assert rows[2, "B"] == {"server/number": 2.0, "server/known": 3.0}
     loaded = load_progress(tmp_path, "key")
-    assert loaded is not None
     assert loaded[0].history == progress.history
     run_rounds(SINGLE, made, loaded[0], Participation(), [Stopping(3, 9), noting], seed=1)
     assert noting.calls == [("one begins", 2), ("one", 3), ("one ends", 3)]
@@ -108,7 +107,6 @@ def test_every_round_is_saved_as_a_checkpoint_and_as_models(tmp_path: Path, monk
         for saving in (SavingRounds("key", private), Checkpointing("key", private)):
             saving.after_round(after(number))
         loaded = load_progress(tmp_path, "key")
-        assert loaded is not None
         assert (loaded[0].round, loaded[1].states["A"].adapter["w"].item()) == (number, number)
     models = {
         (number, owner): read_adapter(layout.round_adapter("key", number, owner))["w"].item()

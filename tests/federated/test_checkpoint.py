@@ -53,7 +53,6 @@ def test_a_resumed_training_equals_an_uninterrupted_one(tmp_path: Path, make_cli
     through = train(algorithm, clients, 3, patience=9, seed=1, **who)
     train(algorithm, clients, 1, patience=9, seed=1, checkpoints=tmp_path, **who)
     loaded = load_progress(tmp_path, KEY)
-    assert loaded is not None
     assert loaded[0].round == 1
     resumed = train(algorithm, clients, 3, patience=9, seed=1, done=Finished(*loaded), **who)
     assert bits(resumed) == bits(through)
@@ -83,7 +82,6 @@ def test_a_checkpoint_gives_back_all_that_was_saved(tmp_path: Path) -> None:
     private.masks["A/distilled/5"], private.masks["A/distilled/6"] = torch.tensor([[[True, False]], [[False, True]]])
     save_progress(KEY, progress, private)
     loaded = load_progress(tmp_path, KEY)
-    assert loaded is not None
     assert bits(loaded) == bits((progress, private))
     assert loaded[0].history == history
 
@@ -102,7 +100,6 @@ def blobs_of(folder: Path) -> set[str]:
 
 def test_only_blobs_of_the_last_round_are_stored(saved: Path) -> None:
     text = Blobs(saved).state()
-    assert text is not None
     assert all(name in text for name in blobs_of(saved))
 
 

@@ -38,7 +38,6 @@ class Disturbed(InProcess):
 
     def arrivals(self) -> Iterator[Arrival | Failure]:
         for arrival in super().arrivals():
-            assert isinstance(arrival, Arrival)
             own = self.plan.get(arrival.name)
             yield from own.popleft()(arrival) if own else [arrival]
 
@@ -67,7 +66,6 @@ def trained(
     rules: Tolerance = STRICT, rounds: int = 1, algorithm: Algorithm = FEDAVG, **plan: list[Disturbance]
 ) -> Progress:
     made = engine(algorithm, Disturbed, A=4.0, B=80.0, C=12.0)
-    assert isinstance(made, Disturbed)
     made.plan = {name: deque(own) for name, own in plan.items()}
     return run(algorithm, made, rounds, rules)
 

@@ -7,7 +7,6 @@ from collections.abc import Callable
 
 import pytest
 import torch
-from conftest import noisy_adapter
 from federations import (
     BACKBONE,
     FEDAVG,
@@ -25,7 +24,7 @@ from federations import (
     train,
 )  # fmt: skip
 
-from pipeline.federated.algorithm import Algorithm, WeightedMean
+from pipeline.federated.algorithm import Algorithm
 from pipeline.federated.algorithms import fedhardkd
 from pipeline.federated.local import LocalClientData
 from pipeline.runs.training import Finished
@@ -43,11 +42,6 @@ def same_servers(a: Finished, b: Finished) -> bool:
 
 def close_servers(a: Finished, b: Finished) -> bool:
     return all(torch.allclose(tensor, server_of(b)[n], rtol=0, atol=1e-6) for n, tensor in server_of(a).items())
-
-
-def test_one_adapter_averages_to_itself_bit_for_bit() -> None:
-    adapter = noisy_adapter(BACKBONE)
-    assert same(WeightedMean([(adapter, 7)]).value(), adapter)
 
 
 Equal = Callable[[Finished, Finished], bool]

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import pytest
 import torch
 from federations import (
-    BACKBONE,
-    CENTRALIZED,
     FEDAVG,
     INITIAL,
     MIDDLE,
-    SINGLE,
     Make,
     frozen,
     locals_of,
@@ -26,7 +21,7 @@ from federations import (
 from pipeline.federated.algorithm import Algorithm
 from pipeline.federated.figures import SERVER
 from pipeline.federated.local import LocalClientData
-from pipeline.runs.training import POOLED, Finished
+from pipeline.runs.training import Finished
 
 SELECTIVE = select(MIDDLE)
 Clients = dict[str, LocalClientData]
@@ -36,17 +31,6 @@ Clients = dict[str, LocalClientData]
 def selective(clients: Clients) -> tuple[Finished, Finished]:
     """A training with selective distillation of one round, and one of two rounds."""
     return train(SELECTIVE, clients, rounds=1), train(SELECTIVE, clients)
-
-
-def test_centralized_trains_one_model_on_all_examples_and_evaluates_it_for_each_client(make_client: Make) -> None:
-    """7 of 8 examples are trained on: in batches of 2, the last of 3, these are 3 steps, which each row has."""
-    clients = {name: make_client(BACKBONE, at, n) for name, at, n in (("A", 0, 4), ("B", 4, 4), (POOLED, 0, 8))}
-    run = train(CENTRALIZED, clients)
-    assert list(run.private.states) == [POOLED]
-    assert list(run.private.best["local"]) == ["A", "B"]
-    assert [row.steps for row in run.progress.history] == [3] * 4
-    losses = {row.client: row.local_validation_loss for row in run.progress.last}
-    assert losses == {name: clients[name].validation_loss(locals_of(run)[POOLED]) for name in ("A", "B")}
 
 
 def test_a_row_has_the_losses_of_three_models(clients: Clients, selective: tuple[Finished, Finished]) -> None:
@@ -74,16 +58,6 @@ def test_the_least_losses(clients: Clients, algorithm: Algorithm, owners: tuple[
     }
 
 
-def test_the_best_round_has_what_was_sent_and_the_adapter_before(selective: tuple[Finished, Finished]) -> None:
-    first, second = selective
-    assert same(first.private.best["local"]["Academic"].sent, INITIAL)
-    best = second.private.best["local"]["Academic"]
-    assert best.round == 2
-    assert same(best.before, locals_of(first)["Academic"])
-    assert same(best.sent, server_of(first))
-    assert same(best.adapter, locals_of(second)["Academic"])
-
-
 def test_an_unselected_client_keeps_its_adapter_and_sends_nothing(make_client: Make) -> None:
     run = train(SELECTIVE, three(make_client), rounds=1, clients_per_round=2)
     (idle,) = [row for row in run.progress.history if row.steps == 0]
@@ -107,10 +81,3 @@ def test_a_late_client_joins_with_the_servers_adapter(make_client: Make) -> None
     assert same(best.sent, server)
     assert same(best.before, server)
     assert all(torch.allclose(tensor, server[name], atol=1e-9) for name, tensor in locals_of(run)["C"].items())
-
-
-@pytest.mark.parametrize(("joins", "rounds"), [({}, 4), ({"B": 9}, 12)])
-def test_patience_is_three_rounds(make_client: Make, joins: Mapping[str, int], rounds: int) -> None:
-    """With a learning rate of almost nothing, only a client's first round improves on nothing before it."""
-    clients = {name: frozen(make_client, at) for at, name in ((0, "A"), (9, "B")) if name == "A" or joins}
-    assert train(SINGLE, clients, rounds=20, joins=joins).progress.round == rounds

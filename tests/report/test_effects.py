@@ -10,7 +10,6 @@ from made_results import AVERAGE, table_rows
 from pipeline.evaluation.comparisons import Comparison, Effect
 from pipeline.evaluation.intervals import Interval
 from pipeline.report.effects import (
-    answer_of,
     digits_of,
     effect_records,
     effects_table,
@@ -110,13 +109,3 @@ def test_sensitivities_are_columns_of_all_families() -> None:
         ["a − b average ROUGE", f"{text} p 0.040", f"{text} p 0.040"],
         ["a − b * average ROUGE", f"{text} p 0.020; the runs disagree", "–"],
     ]
-
-
-def test_the_answer_is_the_first_comparison_on_all_of_its_metrics() -> None:
-    own = [effect(), effect("loss", Interval(0.03, 0.02, 0.04)), effect(about={"name": "other"})]
-    assert answer_of(own, METRICS) == (
-        "“a beats b”: a − b is +0.51 (+0.16 … +0.85) average ROUGE (the paper: +0.93), "
-        "+0.0300 (+0.0200 … +0.0400) nats a token of test loss."
-    )
-    assert answer_of([Effect(comparison(), "average"), effect(about={"name": "other"})], METRICS) == ""
-    assert answer_of([], METRICS) == ""

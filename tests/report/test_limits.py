@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from made_results import TRAINING, order_of, results_of, round_of, row_of, run_of
+from made_results import order_of, results_of, round_of, row_of, run_of
 
 from pipeline.evaluation.scores import Scored
 from pipeline.federated.history import Round
@@ -42,22 +42,6 @@ def test_clients_with_few_test_meetings_are_named() -> None:
     (found,) = [item for item in items([], one=first, other=second) if "A 2 (other); B 9 (one)" in item]
     assert "C" not in found.partition("B 9 (one)")[2].partition(".")[0]
     assert len(items([], other={"C": 30})) == ALWAYS
-
-
-def with_rate(rate: float, seed: int = 1) -> RunRow:
-    return row_of("run", seed, training=TRAINING.model_copy(update={"learning_rate": rate}))
-
-
-def test_learning_rates_are_listed_where_they_are_not_the_papers() -> None:
-    assert len(items([with_rate(0.0002)])) == ALWAYS
-    assert any("0.001" in item for item in items([with_rate(0.001)]))
-    assert any("0.0002, 0.0024" in item for item in items([with_rate(0.0024), with_rate(0.0002)]))
-
-
-def test_the_embedded_backbones_limits_are_its_own() -> None:
-    found = items(run_of("x"), backbone="smollm2-135m")
-    assert len(found) == len(items(run_of("x"))) + 1
-    assert any("Adapters sit on 2 of its 30 layers" in item for item in found)
 
 
 KD_RUN, OTHER_DATA = run_of("kd"), [row_of("kd-iid", setting="iid")]

@@ -10,12 +10,10 @@ from made_results import SUMMARIZE, figures, order_of, results_of, row_of, table
 
 from pipeline.evaluation.comparisons import Comparisons
 from pipeline.evaluation.intervals import Interval
-from pipeline.evaluation.scores import Figures, Scored
-from pipeline.pages.main import _say_missing
-from pipeline.report.figures.style import Look
-from pipeline.report.main_page import MainData, main_table, rows_are_of
+from pipeline.evaluation.scores import Figures
+from pipeline.report.main_page import MainData, main_table
 from pipeline.report.notes import looks
-from pipeline.report.summaries import cases, lens, median_cases
+from pipeline.report.summaries import lens
 from pipeline.runs.results import Results
 from pipeline.tasks.task import LOSS, load_task
 
@@ -33,11 +31,6 @@ def page_of(results: Results, **parts: Any) -> MainData:
     order = order_of([row for rows in results.rows.values() for row in rows])
     known = {"comparisons": Comparisons(question="Q?"), "effects": (), "record": {}}
     return MainData(order=order, results=results, metrics=METRICS, **known | parts)
-
-
-def test_deleted_results_are_named_with_the_remedy(capsys: pytest.CaptureFixture[str]) -> None:
-    _say_missing(page_of(results_of(), missing=["x-1"], deleted=["results/x.gz"]))
-    assert "`git checkout results/x.gz` restores them" in capsys.readouterr().err
 
 
 def rows_of(own: dict[str, Figures], clients: tuple[str, ...] = ("A",)) -> list[list[str]]:
@@ -85,17 +78,6 @@ def test_the_best_and_the_second_of_a_column_are_marked(
     assert [row[PLACE[metric]].split()[0] for row in rows[1:4]] == texts
 
 
-def test_a_table_says_at_which_seeds_its_rows_were_trained_and_on_how_many_meetings_they_are_tested() -> None:
-    """m1 and m2 of client A, m3 of client B; m1 has two examples."""
-    places = (("e1", "A", "m1"), ("e2", "A", "m1"), ("e3", "A", "m2"), ("e4", "B", "m3"))
-    scored = {"x": [Scored(example, client, meeting, 1, {"loss": 2.0}) for example, client, meeting in places]}
-    rows = [row_of("x", seed) for seed in (11, 12, 13)]
-    assert [rows_are_of(page_of(results_of(rows={"x": rows[:count]}, scored=scored))) for count in (1, 3)] == [
-        "These rows are of seed 11 alone, tested on 3 meetings.",
-        "These rows are of seeds 11, 12 and 13, tested on 3 meetings.",
-    ]
-
-
 def test_a_run_has_a_label_of_its_own_and_a_method_one_colour() -> None:
     parts = (("fedavg", "AdaFedAvg"), ("slow", "AdaFedAvg"), ("fedavg-local", "AdaFedAvg-local"))
     rows = [row_of(name, part=part) for name, part in parts]
@@ -113,37 +95,4 @@ def test_a_word_under_the_lens_has_its_first_tokens_entropy() -> None:
         ("We", 1.0, pytest.approx(0.15), True),
         (" meeting", 3.0, pytest.approx(0.45), False),
         (".", 0.5, 0.0, False),
-    ]
-
-
-def test_a_case_a_client_has_every_runs_summary_of_one_example() -> None:
-    rows = [
-        {"id": f"{client}{n}", "client": client, "query": f"Q {client}{n}", "reference": f"R {client}{n}"}
-        for client in "AB"
-        for n in range(3)
-    ]
-    predictions = {run: [row | {"prediction": f"{run} on {row['id']}"} for row in rows] for run in ("x", "y")}
-    found = cases(predictions, {"x": Look("X", ""), "y": Look("Y", "")})
-    assert [case["client"] for case in found] == ["A", "B"]
-    for case in found:
-        chosen = case["query"].removeprefix("Q ")
-        assert case["texts"] == [("Reference", f"R {chosen}"), ("X", f"x on {chosen}"), ("Y", f"y on {chosen}")]
-
-
-def test_the_median_case_is_the_median_gain_not_the_best() -> None:
-    """Gains of 9, −4 and 1: the third example is shown, and client B's only one."""
-    gains, client = {"x": 9.0, "y": -4.0, "z": 1.0, "w": 3.0}, dict(zip("xyzw", "AAAB", strict=True))
-    scored = {
-        run: [Scored(i, client[i], "m", 1, {"average": 20 + gains[i] * (run == "ours")}) for i in gains]
-        for run in ("ours", "theirs")
-    }
-    texts = {
-        run: [{"id": i, "query": f"Q {i}?", "reference": "R", "prediction": f"{run} on {i}"} for i in gains]
-        for run in scored
-    }
-    first, second = median_cases(scored, texts, METRICS[0])
-    assert [text for _, text in first["texts"]] == ["R", "ours on z", "theirs on z"]
-    assert [(one["client"], one["query"], one["gain"]) for one in (first, second)] == [
-        ("A", "Q z?", 1.0),
-        ("B", "Q w?", 3.0),
     ]

@@ -60,17 +60,7 @@ def test_compared_runs_share_a_setting_and_write_summaries_where_rouge_is_compar
         assert "average" not in one.effects or all(run.decode for run in runs), one.name
 
 
-WITHOUT_RUNS = {"mechanism", "human", "words", "case", "matrix", "divergence", "communication"}
 """Sections about what is no comparison of runs."""
-
-
-def test_every_part_of_the_paper_has_a_section_with_runs_or_is_no_comparison(
-    paper: list[Section], params: Params
-) -> None:
-    parts = [section.name for section in paper]
-    assert len(set(parts)) == len(parts)
-    assert set(parts) - set(params.sections) == WITHOUT_RUNS
-    assert set(params.sections) <= set(parts)
 
 
 def test_a_users_section_is_at_the_end(paper: list[Section], params: Params) -> None:

@@ -29,14 +29,6 @@ def test_a_figure_is_saved_twice_and_embedded_with_its_caption(tmp_path: Path, m
         place(drawn)
 
 
-def test_the_untrained_backbone_has_a_score_for_each_client() -> None:
-    own = {client: figures(average=value) for client, value in (("A", 12.4), ("B", 17.2), ("mean", 14.8))}
-    (piece,) = pieces.untrained({"zeroshot": own}, "zeroshot", AVERAGE)
-    assert "A 12.40, B 17.20" in piece
-    assert "14.80" not in piece
-    assert pieces.untrained({"zeroshot": own}, "gone", AVERAGE) == []
-
-
 def test_words_are_shown_by_client_and_by_part_of_speech() -> None:
     shares = [
         {"client": client, "share": share, "value": value, "low": low, "high": high}
@@ -65,7 +57,6 @@ def test_the_deciles_threshold_is_the_runs_own() -> None:
     groups = [{"entropy": float(n), "teacher_better": 0.5, "gain": 0.0} for n in range(10)]
     results = results_of(rows={"fedselectkd": run_of("fedselectkd", tau=3.0)})
     (drawn,) = pieces.teacher_deciles(results, {"fedselectkd-1": {"A": groups}, "gone-1": {"A": groups}})
-    assert isinstance(drawn, Drawing)
     assert (drawn.name, drawn.about) == ("deciles_fedselectkd-1", {"run": "fedselectkd-1", "tau": "3"})
     assert list(drawn.figure.axes[0].lines[-1].get_xdata()) == [3.0, 3.0]
 
@@ -75,7 +66,6 @@ def test_the_losses_of_student_and_teacher_are_in_one_figure() -> None:
     rows = [round_of(n, "A", 3.0 - n, sent_validation_loss=loss) for n, loss in ((1, 4.0), (2, 3.5))]
     results = results_of(rows={"kd": run_of("kd")}, histories={"kd": rows, "avg": [round_of(1, "A", 1)]})
     (drawn,) = pieces.teacher_and_student(results, "kd")
-    assert isinstance(drawn, Drawing)
     assert {line.get_label(): line.get_ydata().tolist() for line in drawn.figure.axes[0].lines} == {
         "student": [2.0, 1.0],
         "teacher": [4.0, 3.5],
@@ -120,7 +110,6 @@ def test_ratings_are_drawn_and_are_in_a_table_with_their_agreement(by_rater: dic
     rows = [row for r, own in by_rater.items() for row in rated([full[one] for one in own], r)]
     drawn, table = pieces.ratings(rows, "AdaFedSelectKD", 200)
     assert [[cell.partition(" (")[0] for cell in row[1:]] for row in table_rows(table)][1:] == [cells]
-    assert isinstance(drawn, Drawing)
     widths = [bar.get_width() for bar in drawn.figure.axes[0].patches]
     assert widths == pytest.approx([float(one) for one in cells[:3]], abs=0.5)
     assert drawn.about == {"raters": len(by_rater), "methods": ["AdaFedSelectKD", "AdaFedAvg"]}

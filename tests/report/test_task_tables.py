@@ -22,7 +22,6 @@ from pipeline.report.task_tables import (
     majority_row,
     method_row,
     score_of,
-    with_paper,
 )
 from pipeline.tasks.task import load_task
 
@@ -68,7 +67,12 @@ def test_figures_over_clients_are_means_of_seeds() -> None:
     made = outcome(rows(x=[100, 100], y=[0, 0]), rows(x=[100, 0], y=[0, 100]), best=(40.0, 60.0))
     label_counts = {1: {"a": {"x": 3}, "b": {"y": 1}, "c": {"z": 1}}, 2: {"a": {"x": 3}, "b": {"y": 1}}}
     found = method_row(made, label_counts, 100)
-    assert (found["accuracy"], found["loss"], found["at_best_round"]) == (50.0, 2.0, 50.0)
+    assert (found["accuracy"], found["by_seed"], found["loss"], found["at_best_round"]) == (
+        50.0,
+        "50.0 / 50.0",
+        2.0,
+        50.0,
+    )
     assert (found["clients_mean"], found["worst_tenth"], found["not_judged"]) == (50.0, 25.0, "0.5")
 
 
@@ -141,13 +145,6 @@ def test_the_majority_is_of_the_classes_that_the_task_scores(monkeypatch: pytest
     assert majority_row(made, "", counts) is None
 
 
-def test_clients_of_fewer_than_five_steps_are_counted() -> None:
-    """Batches of 4, a rest of under 4 joins its neighbour: 19 texts are four steps, 20 are five."""
-    label_counts = {"a": {"x": 19}, "b": {"x": 12, "y": 8}, "c": {"y": 1}}
-    assert federation_row(label_counts, 4)["short"] == 2
-    assert federation_row(label_counts)["short"] == ""
-
-
 def test_a_federation_has_its_sizes_and_its_divergence() -> None:
     """Sizes 1 and 3: mean 2, standard deviation 1. Labels x and y have nothing in common: 1 bit. One client: none."""
     shown = {"clients": 2, "texts": 4, "least": 1, "most": 3, "cv": 0.5, "divergence_bits": 1.0}
@@ -164,12 +161,6 @@ PAPER = [
         ("1", "labels", "", "20"),
     )
 ]
-
-
-def test_a_run_has_the_papers_number_of_its_method() -> None:
-    found = with_paper([{"run": "tc-fedavg"}, {"run": "tc-mine"}], PAPER, TASK)
-    assert [row["paper"] for row in found] == [51.42, ""]
-    assert with_paper([{"run": "tc-fedavg"}], PAPER, "") == [{"run": "tc-fedavg"}], "a task that the paper lacks"
 
 
 def test_a_data_set_has_its_counts_and_the_papers() -> None:

@@ -39,9 +39,7 @@ def changed(**change: Any) -> list[Effect]:
 def test_only_comparisons_over_groups_that_were_run_are_repeated() -> None:
     """Means over clients 7 and 9 at the seeds: of all their meetings (3 + 13) / 2 = 8. Holm counts what was not run."""
     (effect,) = changed()
-    assert effect.interval is not None
     assert (effect.comparison.name, effect.interval.value, effect.by_seed) == ("c", 8.0, {1: 7.0, 2: 9.0})
-    assert effect.p is not None
     assert effect.p_holm == pytest.approx(2 * effect.p)
 
 
@@ -60,7 +58,6 @@ def test_one_thing_is_changed(change: dict[str, Any], value: float, by_seed: dic
     A's eight meetings are two series of four, B has one meeting: three groups a seed.
     """
     (effect,) = changed(**change)
-    assert effect.interval is not None
     assert (effect.interval.value, effect.by_seed, effect.groups) == (value, by_seed, groups)
 
 

@@ -19,7 +19,6 @@ from pipeline.workspace.files import (
     read_json,
     read_jsonl,
     replacing,
-    write_json,
     write_jsonl,
     write_text,
 )
@@ -91,14 +90,6 @@ def test_a_folder_is_no_file_and_a_bad_line_is_numbered(tmp_path: Path) -> None:
         read_jsonl(tmp_path / "f.jsonl")
     with pytest.raises(QuorumError, match="could not be read"):
         read_json(tmp_path)
-
-
-def test_what_is_written_is_read(tmp_path: Path) -> None:
-    write_json(tmp_path / "a.json", {"λ": 0.2})
-    write_jsonl(tmp_path / "none.jsonl", [])
-    write_jsonl(tmp_path / "b.jsonl", [{"x": "a\u2028b"}, {"x": "c"}])
-    assert (read_json(tmp_path / "a.json"), read_jsonl(tmp_path / "none.jsonl")) == ({"λ": 0.2}, [])
-    assert read_jsonl(tmp_path / "b.jsonl") == [{"x": "a\u2028b"}, {"x": "c"}]
 
 
 def test_the_disk_has_new_folders_then_the_content_then_the_name(tmp_path: Path, flushed: list[str]) -> None:

@@ -14,8 +14,7 @@ from __future__ import annotations
 from pipeline.federated.algorithm import Algorithm, Knobs
 from pipeline.federated.algorithms.single import build as build_single
 
-Hyperparameters = Knobs
-"""There are none."""
+Hyperparameters = Knobs  # there are none
 
 
 def build(hyper: Hyperparameters) -> Algorithm:

@@ -19,10 +19,8 @@ from pipeline.federated.algorithm import Algorithm, Context, Knobs, Sent, Server
 from pipeline.federated.algorithms.fedavg import client_update, mean_of
 from pipeline.federated.randomness import Randomness
 
-Hyperparameters = Knobs
-"""There are none."""
-DEALT = "dealt"
-"""Begins the names of the models that change places, in the server's memory."""
+Hyperparameters = Knobs  # there are none
+DEALT = "dealt"  # begins the names of the models that change places, in the server's memory
 
 
 def shares(state: ServerState) -> Sent | list[Sent]:

@@ -15,8 +15,7 @@ from collections.abc import Iterable
 from pipeline.federated.algorithm import Algorithm, Context, Knobs, ServerState, Update, WeightedMean
 from pipeline.federated.algorithms.fedavg import client_update
 
-Hyperparameters = Knobs
-"""There are none."""
+Hyperparameters = Knobs  # there are none
 
 
 def server_update(state: ServerState, updates: Iterable[Update], _context: Context) -> ServerState:

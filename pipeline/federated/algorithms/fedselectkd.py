@@ -32,10 +32,8 @@ from pipeline.federated.objectives.threshold import Tau
 from pipeline.federated.randomness import Randomness
 from pipeline.model.adapter import Adapter
 
-Teacher = Literal["server", "initial", "own", "others"]
-"""Which adapter teaches."""
-INITIAL = "initial."
-"""The prefix of the initial adapter's tensors in a client's memory."""
+Teacher = Literal["server", "initial", "own", "others"]  # which adapter teaches
+INITIAL = "initial."  # the prefix of the initial adapter's tensors in a client's memory
 
 
 class DistillationKnobs(Knobs):

@@ -15,8 +15,7 @@ from torch import Tensor
 from pipeline.federated.algorithm import Algorithm, Knobs
 from pipeline.federated.algorithms.robust import aggregating
 
-Hyperparameters = Knobs
-"""There are none."""
+Hyperparameters = Knobs  # there are none
 
 
 def median(updates: Tensor, _server: Tensor, _examples: Tensor) -> Tensor:

@@ -38,8 +38,7 @@ from pipeline.federated.algorithms.fedavg import TOTAL
 from pipeline.federated.randomness import Randomness
 from pipeline.model.adapter import Adapter
 
-VARIATE = "variate."
-"""The prefix of a control variate's tensors in a memory."""
+VARIATE = "variate."  # the prefix of a control variate's tensors in a memory
 
 
 class Hyperparameters(Knobs):

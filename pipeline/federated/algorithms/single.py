@@ -14,8 +14,7 @@ from pipeline.federated.algorithm import Algorithm, ClientData, ClientResult, Cl
 from pipeline.federated.algorithms.fedavg import result_of
 from pipeline.federated.randomness import Randomness
 
-Hyperparameters = Knobs
-"""There are none."""
+Hyperparameters = Knobs  # there are none
 
 
 def client_update(_sent: Sent, state: ClientState, data: ClientData, rng: Randomness) -> ClientResult:

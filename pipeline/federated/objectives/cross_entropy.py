@@ -14,8 +14,7 @@ from torch import Tensor
 
 from pipeline.federated.objectives.objective import Extras, ItemLosses, Objective
 
-ROWS = 16
-"""Tokens per chunk in `expectation`."""
+ROWS = 16  # tokens per chunk in `expectation`
 
 
 @dataclass(frozen=True)

@@ -48,8 +48,7 @@ Mark = Callable[[Sequence[str]], Sequence[bool]]
 DRAWN_TOGETHER = 32
 """The number of consecutive tokens among which random ones are drawn. The sizes of the head's chunks are multiples of
 it, so that all devices draw the same tokens."""
-DISTILLED = "distilled"
-"""The name of the mask of distilled tokens."""
+DISTILLED = "distilled"  # the name of the mask of distilled tokens
 
 
 @dataclass(frozen=True)

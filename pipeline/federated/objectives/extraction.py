@@ -23,12 +23,9 @@ from pipeline.federated.objectives.cross_entropy import CROSS_ENTROPY
 from pipeline.federated.objectives.objective import ClientExamples, Extras, ItemLosses, Objective
 from pipeline.federated.randomness import Randomness
 
-FIRST_KEY = 1
-"""As released: Q of a first batch whose prefix does not reach the share."""
-SHARES = ("share_prime", "share_skipped")
-"""Of batches, in a client's figures."""
-READ_AGAIN = 8
-"""As released: the documents of a batch that L_pm reads (FS 379)."""
+FIRST_KEY = 1  # as released: Q of a first batch whose prefix does not reach the share
+SHARES = ("share_prime", "share_skipped")  # of batches, in a client's figures
+READ_AGAIN = 8  # as released: the documents of a batch that L_pm reads (FS 379)
 
 
 @dataclass(frozen=True)

@@ -63,8 +63,7 @@ class Threshold:
         return Threshold(float(entropies().double().quantile(self.quantile)))
 
 
-EVERY_TOKEN = Threshold()
-"""A threshold above every entropy."""
+EVERY_TOKEN = Threshold()  # a threshold above every entropy
 
 Tau = Annotated[Threshold, BeforeValidator(Threshold.parse), PlainSerializer(lambda tau: tau.plain)]
 """A threshold as a hyperparameter in params.yaml."""

@@ -12,8 +12,7 @@ from pipeline.federated.history import History
 from pipeline.report.figures.curves import MEGABYTE
 from pipeline.report.figures.style import colour, legend_below, side_by_side
 
-SHOWN = 10
-"""The most parts of speech that a figure shows."""
+SHOWN = 10  # the most parts of speech that a figure shows
 
 
 def draw_ratings(found: Mapping[str, Mapping[str, Interval]], ours: str) -> Figure:

@@ -17,12 +17,9 @@ from pipeline.report.figures.style import colour, side_by_side
 
 Array = NDArray[np.float64]
 Table = Mapping[str, Mapping[str, float]]
-LUMINANCE = np.array([0.2126, 0.7152, 0.0722])
-"""Of red, green and blue: ITU-R BT.709."""
-BINS = 20
-"""Bins of a histogram; fewer where all clients are about as large."""
-MANY = 30
-"""With more labels their names are left out, which would be too small."""
+LUMINANCE = np.array([0.2126, 0.7152, 0.0722])  # of red, green and blue: ITU-R BT.709
+BINS = 20  # bins of a histogram; fewer where all clients are about as large
+MANY = 30  # with more labels their names are left out, which would be too small
 
 
 def draw_cells(
