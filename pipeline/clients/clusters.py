@@ -21,7 +21,12 @@ def clusters(train: Vectors, others: Vectors, seed: int, count: int = CLUSTERS) 
 
     Raises QuorumError if there are fewer training texts than clusters.
     """
-    return _clustered(train, others, seed, count)
+    if len(train) < count:
+        raise QuorumError(f"{len(train)} training texts or owners cannot make {count} clusters or silos; use more")
+    found = KMeans(count, n_init=STARTS, random_state=seed).fit(train)
+    nearest = found.predict(others) if len(others) else []
+    width = len(str(count - 1))
+    return [f"{own:0{width}d}" for own in found.labels_], [f"{own:0{width}d}" for own in nearest]
 
 
 def silos(
@@ -35,7 +40,7 @@ def silos(
     """
     names, theirs = sorted(set(owners)), sorted(set(their_owners) - set(owners))
     means, other_means = _means(train, owners, names), _means(others, their_owners, theirs)
-    mine, nearest = _clustered(means, other_means, seed, count)
+    mine, nearest = clusters(means, other_means, seed, count)
     return dict(zip((*names, *theirs), (*mine, *nearest), strict=True))
 
 
@@ -43,12 +48,3 @@ def _means(vectors: Vectors, owners: list[str], names: list[str]) -> Vectors:
     """The mean vector of each of these owners: (owners, width)."""
     which = np.array(owners)
     return np.array([vectors[which == name].mean(0) for name in names])
-
-
-def _clustered(train: Vectors, others: Vectors, seed: int, count: int) -> tuple[list[str], list[str]]:
-    if len(train) < count:
-        raise QuorumError(f"{len(train)} training texts or owners cannot make {count} clusters or silos; use more")
-    found = KMeans(count, n_init=STARTS, random_state=seed).fit(train)
-    nearest = found.predict(others) if len(others) else []
-    width = len(str(count - 1))
-    return [f"{own:0{width}d}" for own in found.labels_], [f"{own:0{width}d}" for own in nearest]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
 from pipeline.evaluation.intervals import columns
@@ -85,27 +86,19 @@ def extra_pieces(
     analysis: dict[str, dict[str, Json]] = {}
     for path in sorted(layout.ANALYSIS.glob("*/*.json")):
         analysis.setdefault(path.parent.name, {})[path.stem] = read_json(path)
-
-    def runs(section: str) -> Sequence[str]:
-        """A section's runs."""
-        return order.sections.get(section, ())
-
-    def sweep(knob: str, name: str) -> Sequence[Piece]:
-        """The runs of a section named after a knob, against the knob."""
-        return pieces.knob_sweep(results, runs(knob), knob, name, SELECTIVE, metric)
-
+    runs = defaultdict[str, Sequence[str]](tuple, order.sections)  # section -> its runs
     # The runs of these have the same clients and rounds, so that their bytes can be compared.
-    sent = list(dict.fromkeys([AVERAGING, DISTILLING, *runs("algorithms"), *runs("hard")]))
+    sent = list(dict.fromkeys([AVERAGING, DISTILLING, *runs["algorithms"], *runs["hard"]]))
     distilled = [row["run"] for row in shares][:1]
     return {
-        "tau": sweep("tau", "τ"),
-        "lambda": sweep("lambda", "λ"),
-        "algorithms": pieces.tuned(results, trials, runs("algorithms")),
-        "hard": pieces.tuned(results, trials, runs("hard")),
+        "tau": pieces.knob_sweep(results, runs["tau"], "tau", "τ", SELECTIVE, metric),
+        "lambda": pieces.knob_sweep(results, runs["lambda"], "lambda", "λ", SELECTIVE, metric),
+        "algorithms": pieces.tuned(results, trials, runs["algorithms"]),
+        "hard": pieces.tuned(results, trials, runs["hard"]),
         "noniid": pieces.untrained(results.metrics, "zeroshot", metric),
         "case": [piece("examples_link")],
         "human": pieces.ratings(current_ratings(order.runs, files), OURS, order.sign_flips),
-        "sampling": pieces.rounds_of_clients(results, runs("sampling")),
+        "sampling": pieces.rounds_of_clients(results, runs["sampling"]),
         "words": [*pieces.words(shares, pos), *pieces.parts_of_speech(pos, distilled)],
         "mechanism": [
             *pieces.teacher_and_student(results, SELECTIVE),

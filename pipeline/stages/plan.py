@@ -53,12 +53,8 @@ def report_changes(orders: dict[str, Json]) -> None:
     counts = Counter(name.rpartition("/")[0] or name for name in changed)
     if len(changed) > NAMED:
         changed = [stage if count == 1 else f"{count} of {stage}" for stage, count in counts.items()]
-    names = ", ".join(changed)
-    say(
-        f"plan: {counts.total()} of {len(now)} stages have a new order: {names}"
-        if names
-        else "plan: nothing has changed"
-    )
+    named = f"{counts.total()} of {len(now)} stages have a new order: {', '.join(changed)}"
+    say(f"plan: {named if changed else 'nothing has changed'}")
 
 
 def print_outdated() -> None:
