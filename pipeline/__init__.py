@@ -25,8 +25,7 @@ def summarize(
         turns: use only these, counted from 1: `A-B`.
         parts: of a long meeting: `auto`, all of it in parts; `one`, the turns nearest to the query.
 
-    Raises:
-        pipeline.errors.QuorumError: what was asked for is wrong or missing.
+    Raises pipeline.errors.QuorumError if what was asked for is wrong or missing.
     """
     from pipeline.runs.summarize import summarize_file
     from pipeline.workspace.quiet import silence

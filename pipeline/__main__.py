@@ -202,8 +202,7 @@ def cli() -> None:
     except QuorumError as error:
         _fail(str(error))
     except SystemExit as error:
-        # Typer exits like this after Ctrl-C, without a message.
-        if error.code == INTERRUPTED:
+        if error.code == INTERRUPTED:  # Typer exits like this after Ctrl-C, without a message.
             print("interrupted: finished parts stay; run the same command again to go on", file=sys.stderr)
         raise
     except OSError as error:

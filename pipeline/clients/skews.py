@@ -24,11 +24,7 @@ SERVER = "server"  # the manifest's entry for the development and test sets
 
 
 def check_own(file: Path) -> None:
-    """Check that DVC tracks a user's file.
-
-    Raises:
-        ValueError: the file is not in the folder where DVC looks for changes.
-    """
+    """Check that DVC tracks a user's file. Raises ValueError if it is not in the folder where DVC looks for changes."""
     if OWN not in file.parents:
         raise ValueError(f"file: {file}: is not in {OWN}/, where DVC looks; move it there, and set {OWN}/{file.name}")
 

@@ -115,10 +115,8 @@ def own_documents(folder: Path) -> list[Document]:
 def greedy_labels(units: Sequence[str], reference: str, most: int) -> tuple[int, ...]:
     """The units that are added one by one to raise F1 of 1-grams + F1 of 2-grams with the reference; the first of ties.
 
-    N-grams are sets, and those of a unit do not reach into the next one. It stops where no unit raises the sum.
-
-    Args:
-        most: at most so many units.
+    N-grams are sets, and those of a unit do not reach into the next one. It stops where no unit raises the sum, or at
+    `most` units.
     """
     wanted = _ngrams(reference)
     own = [_ngrams(unit) for unit in units]

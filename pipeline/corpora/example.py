@@ -18,8 +18,7 @@ Split = Literal["train", "val", "test"]
 SPLITS: tuple[Split, ...] = get_args(Split)
 FOLDERS: dict[Split, str] = {"train": "train", "val": "dev", "test": "test"}
 """Split -> its folder, in many corpora."""
-CLOSED = ConfigDict(extra="forbid")
-"""Of a kind of record: a line with another field is none of its kind."""
+CLOSED = ConfigDict(extra="forbid")  # of a kind of record: a line with another field is none of its kind
 
 
 class Example(Protocol):

@@ -28,8 +28,7 @@ from pipeline.workspace.progress import say
 from pipeline.workspace.words import WHOLE
 
 SUMMARY = ".summary.txt"
-COLUMNS = ("file", "query", "summary")
-"""The columns that a table must have; `turns` may be there, too."""
+COLUMNS = ("file", "query", "summary")  # the columns that a table must have; `turns` may be there, too
 
 
 @dataclass(frozen=True)

@@ -190,9 +190,7 @@ def _names_of(found: Mapping[str, int], lines: float = inf) -> set[str]:
     A name has capitals and at most four words, or recurs; in small letters it has no little word, and recurs or is one
     of a file whose names are in small letters, or where nearly all lines have labels.
 
-    Args:
-        found: possible speaker -> how often the file has it.
-        lines: of the file.
+    `found`: possible speaker -> how often the file has it. `lines`: of the file.
 
     >>> sorted(_names_of({"Ann Lee": 1, "The first one is this": 1, "product manager": 2, "Note": 1, "two options": 1}))
     ['Ann Lee', 'product manager']

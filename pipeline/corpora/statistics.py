@@ -77,12 +77,9 @@ def counts(examples: Sequence[Example]) -> list[Json]:
 
 
 def equal_texts(examples: Sequence[Example], of: Callable[[Any], str] = attrgetter("text")) -> dict[str, int]:
-    """Count the examples of a split whose text, apart from case and spaces, is also in an earlier split.
+    """`val_in_train`, `test_in_train`, `test_in_val`: texts of a split that are, but for case and spaces, in another.
 
     A test text that is also a training text measures what a model has memorized. Empty texts do not count.
-
-    Returns:
-        `val_in_train`, `test_in_train` and `test_in_val`.
     """
     texts = {split: [normal(of(e)) for e in examples if e.split == split] for split in SPLITS}
     return {

@@ -27,9 +27,7 @@ class Decile:
 def deciles(entropy: Tensor, teacher: Tensor, student: Tensor) -> list[Decile]:
     """Ten groups of equal size (to one token), the surest first.
 
-    Args:
-        entropy: of the teacher, in nats, (tokens,).
-        teacher, student: ln q(y) of each reference token, (tokens,).
+    `entropy`: of the teacher, in nats. `teacher`, `student`: ln q(y) of each reference token; all (tokens,).
     """
     order = torch.argsort(entropy, stable=True)
     parts = (torch.tensor_split(own[order].double(), PARTS) for own in (entropy, teacher - student))

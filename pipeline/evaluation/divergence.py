@@ -38,11 +38,8 @@ def jensen_shannon(counts: Array) -> Array:
 def between_clients(counts: Array | csr_matrix, owners: Sequence[str]) -> tuple[Matrix, float]:
     """Every client against every other, and the mean over groups of the same sizes drawn at random.
 
-    Few examples differ by chance alone, the fewer the more.
-
-    Args:
-        counts: of every example, (examples, outcomes), dense or sparse.
-        owners: the client of each example.
+    Few examples differ by chance alone, the fewer the more. `counts`: of every example, (examples, outcomes), dense or
+    sparse. `owners`: the client of each.
     """
     clients = list(dict.fromkeys(owners))
 
@@ -73,9 +70,7 @@ def word_counts(texts: Sequence[str]) -> csr_matrix:
 def topic_counts(embeddings: Array, topics: int, seed: int = 0) -> Array:
     """Which cluster each source falls into, one-hot: (sources, clusters).
 
-    Args:
-        embeddings: (sources, dimensions).
-        topics: how many clusters; fewer where that would be less than a few sources each.
+    `embeddings`: (sources, dimensions). `topics`: how many clusters; fewer where they would have under five sources.
     """
     from sklearn.cluster import KMeans
 

@@ -134,10 +134,7 @@ def aligned(clients: Mapping[str, Clusters]) -> dict[str, Clusters]:
 
 
 def interval_of(clients: Mapping[str, Clusters], samples: int, seed: int = 0) -> Interval:
-    """The mean over clients, with its interval; of one client, that client's figure.
-
-    `samples`: R, random signs.
-    """
+    """The mean over clients, with its interval; of one client, that client's figure. `samples`: R, random signs."""
     value = mean_ratio(clients)
     a, b = _flipped(clients, samples, seed)
     with np.errstate(divide="ignore", invalid="ignore"):

@@ -277,19 +277,14 @@ class WeightedMean:
     def add(self, adapter: Adapter, weight: float) -> None:
         self.weight += weight
         for name, tensor in adapter.items():
-            # In place, to write a large model once instead of four times.
-            if name in self._sums:
+            if name in self._sums:  # In place, to write a large model once instead of four times.
                 self._sums[name].add_(tensor, alpha=weight)
             else:
                 self._sums[name] = tensor.double() * weight
             self._types[name] = tensor.dtype
 
     def value(self) -> Adapter:
-        """The mean, in the adapters' own types.
-
-        Raises:
-            ValueError: nothing was added.
-        """
+        """The mean, in the adapters' own types. Raises ValueError if nothing was added."""
         if not self.weight:
             raise ValueError("a mean of no updates; note that updates can be read only once")
         return {name: (summed / self.weight).to(self._types[name]) for name, summed in self._sums.items()}

@@ -104,10 +104,8 @@ class Blobs:
     @cached_property
     def _file(self) -> sqlite3.Connection:
         self._path.parent.mkdir(parents=True, exist_ok=True)
-        # A node answers in several threads, one at a time.
-        file = sqlite3.connect(self._path, check_same_thread=False)
-        # The largest size: removing a blob reads each of its pages.
-        file.execute("PRAGMA page_size = 65536")
+        file = sqlite3.connect(self._path, check_same_thread=False)  # A node answers in several threads, one at a time.
+        file.execute("PRAGMA page_size = 65536")  # The largest size: removing a blob reads each of its pages.
         file.execute("CREATE TABLE IF NOT EXISTS blobs (name TEXT PRIMARY KEY, content BLOB)")
         file.execute("CREATE TABLE IF NOT EXISTS state (id INTEGER PRIMARY KEY, content TEXT)")
         return file

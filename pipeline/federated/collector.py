@@ -48,8 +48,7 @@ class UpdateCollector:
     def in_order(self, names: Sequence[str]) -> Iterator[Update]:
         """Assign all of these clients, and yield their updates in this order; an early one waits for its turn.
 
-        Raises:
-            TooFewUpdatesError: there are fewer good updates than the rules require.
+        Raises TooFewUpdatesError if there are fewer good updates than the rules require.
         """
         early: dict[str, Update] = {}
         if not isinstance(self.sent, Sent):
@@ -75,12 +74,9 @@ class UpdateCollector:
     def as_they_arrive(self, size: int, select: Callable[[set[str]], Sequence[str]]) -> Iterator[Update]:
         """Yield the first `size` updates. Idle clients are assigned at the start, and again if all assignments ended.
 
-        Args:
-            size: the size of the buffer.
-            select: the clients that are busy or have answered already -> the clients to assign.
+        `size`: of the buffer. `select`: the clients that are busy or have answered already -> the clients to assign.
 
-        Raises:
-            TooFewUpdatesError: as often as the rules allow, no assigned client answered well.
+        Raises TooFewUpdatesError if, as often as the rules allow, no assigned client answered well.
         """
         count = fruitless = 0
         while count < size:

@@ -115,14 +115,11 @@ class Engine(Protocol):
     def score(
         self, names: Sequence[str], server: Adapter | None, began: Adapter, version: int, unknown: Collection[str]
     ) -> Mapping[str, Losses]:
-        """Clients' losses after round `version`. Each client saves its best model of either kind.
+        """Client -> its losses after round `version`, of those that answer. Each saves its best model of either kind.
 
         Args:
             names: the clients to score.
             server: the server's new adapter; None if the algorithm does not communicate.
             began: the server's adapter at the start of the round.
             unknown: the clients that also compute the loss of `began`.
-
-        Returns:
-            Client -> losses, without the clients that did not answer.
         """

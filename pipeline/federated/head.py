@@ -98,11 +98,7 @@ def through_head(head: Head, hidden: Tensor, targets: Tensor, measure: Measure =
 
 
 def per_token(
-    backbone: BackboneWithHead,
-    load: Load,
-    entries: Sequence[Entry],
-    adapter: Adapter,
-    measure: Measure = cross_entropy,
+    backbone: BackboneWithHead, load: Load, entries: Sequence[Entry], adapter: Adapter, measure: Measure = cross_entropy
 ) -> list[Tensor]:
     """The loss of every target token in nats, or another measure: a tensor (T_i,) per example.
 

@@ -120,8 +120,7 @@ def _one_round(answers: UpdateCollector, progress: Progress, participation: Part
     """Train and score the clients of a round; the progress after it, without figures of callbacks."""
     algorithm, engine, number = answers.algorithm, answers.engine, answers.round
     server, figures = _renewed(answers, progress.server, participation, seed)
-    # Clients that still train for a buffer are not scored: the round would have to wait for them.
-    present = [
+    present = [  # Clients that still train for a buffer are not scored: the round would have to wait for them.
         name for name in participation.present(engine.scored, number) if engine.scored[name] not in answers.pending
     ]
     known = {row.client: row.server_validation_loss for row in progress.last}

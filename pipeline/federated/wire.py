@@ -41,11 +41,7 @@ def tensors_of(message: Sent | Update) -> Adapter:
 
 
 def deserialize(content: bytes) -> Sent:
-    """The tensors of a serialized message.
-
-    Raises:
-        ValueError: the message is damaged or truncated.
-    """
+    """The tensors of a serialized message. Raises ValueError if it is damaged or truncated."""
     try:
         arrived = unpack(content)
     except (SafetensorError, ValueError):

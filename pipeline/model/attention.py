@@ -34,7 +34,7 @@ def grouped_attention(
     stored_source: StoredSource | None = None,
     **kwargs: object,
 ) -> tuple[Tensor, None]:
-    """transformers' attention interface.
+    """transformers' attention interface -> (batch, queries, heads, d), and no attention weights.
 
     Args:
         query: (batch, heads, queries, d).
@@ -43,9 +43,6 @@ def grouped_attention(
             causal.
         shared_source: in decoding, the sources of the rows, whose keys they read before their own.
         stored_source: in training, the sources of a batch's targets.
-
-    Returns:
-        (batch, queries, heads, d), and no attention weights.
     """
     scale = scaling or query.shape[-1] ** -0.5
     source = shared_source or stored_source
@@ -71,11 +68,7 @@ def _few(query: Tensor) -> bool:
 
 
 def _by_products(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, scaling: float) -> Tensor:
-    """The same in two products, for queries (batch, heads, queries, d) and a mask (batch, 1, queries, keys).
-
-    Returns:
-        (batch, queries, heads, d).
-    """
+    """The same in two products: queries (batch, heads, queries, d), a mask (batch, 1, queries, keys) -> as above."""
     batch, heads, queries, d = query.shape
     scores = (query * scaling).reshape(batch, key.shape[1], -1, d) @ key.transpose(-1, -2)
     if mask is not None:

@@ -94,9 +94,7 @@ class Decoding(Protocol):
 class Backbone(ABC):
     """A frozen model, its tokenizer, and its decoder layers, of which the top ones are adapted.
 
-    Args:
-        model: transformers' own, in fp32.
-        adapted: how many decoder layers are adapted.
+    `model`: transformers' own, in fp32. `adapted`: how many decoder layers are adapted.
     """
 
     width: int

@@ -25,8 +25,7 @@ class FrozenPart:
         >>> [str(FrozenPart.parse(text)) for text in ("none", "e", "e,0", "e,0-1")]
         ['none', 'e', 'e,0', 'e,0-1']
 
-        Raises:
-            ValueError: the text is none of these.
+        Raises ValueError if the text is none of these.
         """
         head, _, span = text.partition(",")
         if text in ("none", "e"):

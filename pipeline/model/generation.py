@@ -19,8 +19,7 @@ from pipeline.model.lora import is_lora
 DROP_BELOW = 0.9
 """Finished rows are dropped once at most this share of the batch is active: dropping copies other rows' caches."""
 
-NORMED = 8
-"""Rows of logits whose normalizers are computed at once: so few fit into the processor's cache."""
+NORMED = 8  # rows of logits whose normalizers are computed at once: so few fit into the processor's cache
 
 
 Texts = list[list[int]]  # each row's tokens

@@ -75,8 +75,7 @@ def _change(
     """A hook that adds a low-rank change to a projection's output."""
 
     def on_output(_module: nn.Module, inputs: tuple[Tensor, ...], output: Tensor) -> Tensor:
-        # In fp32, also between frozen layers in bf16.
-        with torch.autocast(output.device.type, enabled=False):
+        with torch.autocast(output.device.type, enabled=False):  # In fp32, also between frozen layers in bf16.
             change = linear(linear(inputs[0].float(), down), up) * SCALE
         changed = (output + change).to(output.dtype)
         return changed if where is None else torch.where(where[..., None], changed, output)

@@ -31,11 +31,7 @@ MASK = "attention_mask"  # most decoders' name of their attention's mask
 class RowsBySource:
     """The arrangement of rows by source: (sources, places), with as many places for each source.
 
-    Where the rows are in this order already, nothing is copied.
-
-    Args:
-        owners: each row's source.
-        sources: the number of sources.
+    Where the rows are in this order already, nothing is copied. `owners`: each row's source. `sources`: their number.
     """
 
     def __init__(self, owners: Sequence[int], sources: int, device: torch.device) -> None:
@@ -134,11 +130,8 @@ def folded_queries(
 ) -> Iterator[None]:
     """Make the rows that read one source the queries of one batch entry while decoders' cross-attention runs.
 
-    Hooks do so, which work in any class of decoder.
-
-    Args:
-        bias: added to scores, (sources, 1, 1, longest).
-        mask: these modules' name of that argument.
+    Hooks do so, which work in any class of decoder. `bias`: added to scores, (sources, 1, 1, longest). `mask`: these
+    modules' name of that argument.
     """
     bias = bias.expand(-1, 1, arrangement.places, -1)
 
@@ -183,11 +176,7 @@ class SharedSource:
         return self._new[layer].update(keys.to(self._keys.dtype), values.to(self._keys.dtype))
 
     def attend(self, layer: int, query: Tensor, keys: Tensor, values: Tensor, scaling: float) -> Tensor:
-        """Attention of one new token a row: query (rows, heads, 1, d), grown keys and values as `update` gave them.
-
-        Returns:
-            (rows, 1, heads, d).
-        """
+        """Attention of a new token a row: query (rows, heads, 1, d), `update`'s keys, values -> (rows, 1, heads, d)."""
         rows, heads, _, d = query.shape
         shared, longest = self._keys.shape[2:4]
         own = (query.reshape(rows, shared, heads // shared, d) * scaling).to(self._keys.dtype)

@@ -33,14 +33,9 @@ class StoredSource:
         self._keys, self._values, self._targets, self._first = keys, values, list(targets), first
 
     def attend(self, layer: int, query: Tensor, key: Tensor, value: Tensor, scaling: float) -> Tensor:
-        """Causal attention of every target position over its source and its target so far.
+        """Causal attention of every target position over its source and its target so far: (1, Σ targets, heads, d).
 
-        Args:
-            query: (1, heads, Σ targets, d).
-            key, value: the targets' own, (1, key-value heads, Σ targets, d).
-
-        Returns:
-            (1, Σ targets, heads, d).
+        `query`: (1, heads, Σ targets, d). `key`, `value`: the targets' own, (1, key-value heads, Σ targets, d).
         """
         place = layer - self._first
         sources = [(keys[place], values[place]) for keys, values in zip(self._keys, self._values, strict=True)]

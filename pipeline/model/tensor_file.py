@@ -15,8 +15,7 @@ from pipeline.errors import QuorumError
 from pipeline.workspace import layout
 from pipeline.workspace.files import canonical, read_json, sha256_file, write_json
 
-LENGTH_BYTES = 8
-"""At a file's start, the length of its header in bytes, least significant byte first."""
+LENGTH_BYTES = 8  # at a file's start, the length of its header in bytes, least significant byte first
 
 
 def digest_of_tensors(path: Path) -> str:

@@ -25,10 +25,7 @@ SHOWN = {one.name: one for one in (load_task(TASKS["summarize"]).metrics[0], LOS
 
 
 def run(order: ReportOrder) -> None:
-    """Render the page.
-
-    Raises QuorumError if no run has a result, or its predictions are missing.
-    """
+    """Render the page. Raises QuorumError if no run has a result, or its predictions are missing."""
     (data, files), named = write_files(order), looks(order.runs)
     predictions = {
         row.name: read_jsonl(layout.predictions(row.id)) for row in data.order.runs if row.method not in TURNS

@@ -24,8 +24,7 @@ from pipeline.workspace import layout
 from pipeline.workspace.files import sha256_file, sha256_json
 from pipeline.workspace.record import Json
 
-READ = ("classes", "render", "head_input")
-"""The members of a task that decide what is stored of an example."""
+READ = ("classes", "render", "head_input")  # the members of a task that decide what is stored of an example
 PREDICTED = ("classes", "render", "predict", "decide", "initial", "items", "outputs", "head_input")
 """The members of a task that decide what is predicted."""
 SHOWN = (

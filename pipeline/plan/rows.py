@@ -41,8 +41,7 @@ def _parsed(text: str) -> str:
 
 Method = Annotated[str, one_of("method", (*UNTRAINED, *ALGORITHMS))]
 """The name of an algorithm, of the untrained model, or of turns of the source."""
-Frozen = Annotated[str, AfterValidator(_parsed)]
-"""The frozen part of an encoder, as FedNLP writes it."""
+Frozen = Annotated[str, AfterValidator(_parsed)]  # the frozen part of an encoder, as FedNLP writes it
 
 
 class Rates(Record):

@@ -119,8 +119,7 @@ def _rounded(value: float | None) -> float | None:
     return None if value is None or value != value else round(value, 6)
 
 
-Sensitivities = Sequence[tuple[str, Sequence[Effect]]]
-"""(What is changed, the effects with that change.)"""
+Sensitivities = Sequence[tuple[str, Sequence[Effect]]]  # (What is changed, the effects with that change.)
 
 
 def sensitivity_records(found: Sensitivities) -> list[Json]:

@@ -148,8 +148,7 @@ def gain_digits(metric: Metric) -> int:
     return metric.digits + (metric.name == LOSS.name)
 
 
-signed = partial(number, sign="+")
-"""As in `+0.51` or `−0.20`; a number that is shown as 0 has no sign."""
+signed = partial(number, sign="+")  # as in `+0.51` or `−0.20`; a number that is shown as 0 has no sign
 
 
 def gain_text(gain: Interval, digits: int) -> str:

@@ -102,9 +102,7 @@ class WordTables(NamedTuple):
 def words_of_run(rows: Sequence[RunRow], examples: Json, samples: int) -> WordTables:
     """Count distilled words over all seeds of a run; empty without a run.
 
-    Args:
-        examples: all examples of its data sets.
-        samples: random sign flips of meetings for every interval.
+    `examples`: all of its data sets. `samples`: random sign flips of meetings for every interval.
     """
     if not rows or rows[0].learner is None:
         return WordTables([], [])

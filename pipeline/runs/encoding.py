@@ -66,9 +66,7 @@ def encode(
 ) -> tuple[dict[str, Json], int]:
     """Store what the runs' models lack: (run -> the content of its index, the number of windows that were computed).
 
-    Args:
-        examples: all examples of the setting's data sets.
-        manifests: seed -> which client has which examples.
+    `examples`: all of the setting's data sets. `manifests`: seed -> which client has which examples.
 
     Raises QuorumError if a setting is longer than its backbone reads.
     """

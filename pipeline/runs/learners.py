@@ -67,9 +67,7 @@ def reading(
 ) -> tuple[BackboneWithHead, Load]:
     """A model under its task's head, and a function that loads examples for it.
 
-    Args:
-        entries: all examples that will be loaded.
-        trains: whether dropout is applied.
+    `entries`: all examples that will be loaded. `trains`: whether dropout is applied.
     """
     stored = PrefixStore(layout.store(), model.device, CACHE_BYTES if isinstance(model, Encoder) else 0).training
     if isinstance(model, Encoder):

@@ -28,8 +28,7 @@ from pipeline.workspace import layout
 from pipeline.workspace.progress import progress
 from pipeline.workspace.record import Json
 
-LENS_EXAMPLES = 2
-"""References of each client in the report's lens: the first ones of a fixed shuffle."""
+LENS_EXAMPLES = 2  # references of each client in the report's lens: the first ones of a fixed shuffle
 OTHERS = ("last", "local", "server", "best")
 """A client's other models: of the last round, its own before aggregation, the server's, of its best round."""
 
@@ -47,9 +46,7 @@ def answer_of(made: Prediction | None, losses: torch.Tensor | None) -> Json:
 class Predictor:
     """A learner's frozen model, which predicts with the trained tensors of several runs and seeds.
 
-    Attributes:
-        examples: all examples of the data sets.
-        known: a model's digest and the keys of examples -> their losses.
+    `examples`: all of the data sets. `known`: a model's digest and the keys of examples -> their losses.
     """
 
     learner: Learner
@@ -139,8 +136,7 @@ class Predictor:
         adapter, read = on_device(read_adapter(file), seen.device), self._reading(index)
         windows = {identity: read.windows(self.examples[identity]) for identity in ids}
         pairs = [pair for i, own in windows.items() for pair in zip(own, index.entries[i], strict=True)]
-        # Windows of similar length share a batch.
-        pairs.sort(key=lambda pair: len(pair[0].source))
+        pairs.sort(key=lambda pair: len(pair[0].source))  # Windows of similar length share a batch.
         logits, losses = dict[str, torch.Tensor](), Losses()
         for at in range(0, len(pairs), 2 * BATCH):
             chunk = [entry for _, entry in pairs[at : at + 2 * BATCH]]

@@ -29,16 +29,14 @@ from pipeline.workspace.files import read_json, sha256_json, write_bytes
 from pipeline.workspace.record import Json
 from pipeline.workspace.tables import read_table
 
-RETRAIN = "QUORUM_RETRAIN"
-"""If this variable is 1, a run with a result in results/ may be trained again."""
+RETRAIN = "QUORUM_RETRAIN"  # if this variable is 1, a run with a result in results/ may be trained again
 CPU = Path("/proc/cpuinfo")
 
 Result = Json
 """One seed's: `fingerprint`, `commit`, `machine`, `precision`, `threads`, `source`, `cut`, `training`,
 `training_seconds`; `scores`: {`clients`, `examples`}; `history`: rows."""
 MADE_ON = ("commit", "machine")
-NEEDED = ("fingerprint", "precision", "source", "cut", "scores", "history")
-"""What pages read of a result."""
+NEEDED = ("fingerprint", "precision", "source", "cut", "scores", "history")  # what pages read of a result
 UNREADABLE = (OSError, EOFError, ValueError, KeyError, TypeError, AttributeError)
 
 

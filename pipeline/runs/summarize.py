@@ -67,9 +67,7 @@ def summarize_file(
 class Summarizer:
     """A run's model with a client's adapter, which summarizes turns of a meeting.
 
-    Attributes:
-        name: of the meeting, in messages.
-        merge: the query of the summaries of parts; {query} is that of the parts.
+    `name`: of the meeting, in messages. `merge`: the query of the summaries of parts; {query} is that of the parts.
     """
 
     name: str

@@ -68,9 +68,8 @@ Draw = Callable[[str], Drawn]  # run -> its data
 class Trial:
     """A run trained with a value at a key of params.yaml.
 
-    Attributes:
-        about: its cells of the table. `code`: a hash of the code that trains it. `fingerprint`: a hash of its
-            training's knobs and data, apart from the code, and of which model's loss is taken.
+    `about`: its cells of the table; of these `code` is a hash of the code that trains it, and `fingerprint` one of its
+    training's knobs and data, apart from the code, and of which model's loss is taken.
     """
 
     about: Json

@@ -20,8 +20,7 @@ def run(setting: str) -> None:
     order = read_order(layout.order("partition", setting), PartitionOrder)
     examples, sample = examples_of(order.data, load_task(order.task).kind), sampled(order.data)
     partitions = {seed: draw(setting, order, examples, seed, sample) for seed in order.seeds}
-    # The old files are removed only once the new ones can be written.
-    empty_folder(layout.PARTITIONS / setting)
+    empty_folder(layout.PARTITIONS / setting)  # The old files are removed only once the new ones can be written.
     for seed, one in partitions.items():
         _write(setting, order, seed, one)
 

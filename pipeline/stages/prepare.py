@@ -21,8 +21,7 @@ from pipeline.workspace.progress import say
 from pipeline.workspace.record import Json
 from pipeline.workspace.tables import write_table
 
-CLASSED = (Labelled, Tagged)
-"""Kinds of examples with labels or tags, which have a number of classes."""
+CLASSED = (Labelled, Tagged)  # kinds of examples with labels or tags, which have a number of classes
 FAULTS = {
     "spans_past_end": "spans ran past their transcript's end",
     "dropped_empty_target": "empty targets left out",

@@ -48,8 +48,7 @@ def _train(name: str, seed: int, order: TrainOrder, index: Index | None, log: Lo
         say(f"train {run_id}: has been trained")
         return
     refuse_to_retrain(planned_run(run_id))
-    # Removed first, so that models that are only partly removed never seem complete.
-    path.unlink(missing_ok=True)
+    path.unlink(missing_ok=True)  # Removed first, so that models that are only partly removed never seem complete.
     shutil.rmtree(layout.MODELS / run_id, ignore_errors=True)
     history: Sequence[Round] = ()
     # These imports take seconds, which a run that is finished or left out saves.

@@ -34,11 +34,7 @@ def _body(width: int) -> TransformerEncoder:
 
 
 def initial_extractor(width: int, seed: int) -> Adapter:
-    """Matrices by Xavier's uniform law, those of q, k and v apart; biases 0, norms 1.
-
-    Args:
-        width: of a unit's vector, which all layers have.
-    """
+    """Matrices by Xavier's uniform law, those of q, k and v apart; biases 0, norms 1. `width`: of units and layers."""
     generator = torch.Generator().manual_seed(seed)
     shapes = {f"{BODY}{name}": like.shape for name, like in _body(width).named_parameters()}
     adapter: Adapter = {}
@@ -51,14 +47,7 @@ def initial_extractor(width: int, seed: int) -> Adapter:
 
 
 def unit_states(vectors: Sequence[Tensor], adapter: Mapping[str, Tensor]) -> Tensor:
-    """H: the states of all documents' units, one document after the other.
-
-    Args:
-        vectors: a document's unit vectors, each (units, width).
-
-    Returns:
-        (Σ units, width).
-    """
+    """H: the states of all documents' units in a row, (Σ units, width); `vectors`: each document's, (units, width)."""
     hidden, mask = pad(vectors)
     hidden = SCALE * hidden + sinusoid(*hidden.shape[1:]).to(hidden.device)
     own = {name.removeprefix(BODY): tensor for name, tensor in adapter.items() if name.startswith(BODY)}

@@ -111,10 +111,7 @@ def chunks(tags: Sequence[str]) -> set[tuple[str, int, int]]:
 def span_counts(gold: Sequence[str], predicted: Sequence[str]) -> tuple[int, int, int]:
     """Numbers of one sentence's spans: right ones, those of the prediction, and true ones.
 
-    F1 is 2 · right / (predicted + true), each summed over all sentences.
-
-    Raises:
-        ValueError: the sentences differ in length.
+    F1 is 2 · right / (predicted + true), each summed over all sentences. Raises ValueError if their lengths differ.
     """
     if len(gold) != len(predicted):
         raise ValueError(f"{len(gold)} words, and {len(predicted)} tags were predicted")

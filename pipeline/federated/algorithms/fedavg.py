@@ -60,9 +60,7 @@ def local_training(
 ) -> ClientUpdate:
     """The client's part of a round.
 
-    Args:
-        pull: the server's adapter -> a further term of the gradient.
-        sends_change: send w_i − w instead of w_i.
+    `pull`: the server's adapter -> a further term of the gradient. `sends_change`: send w_i − w instead of w_i.
     """
 
     def client_update(sent: Sent, state: ClientState, data: ClientData, rng: Randomness) -> ClientResult:

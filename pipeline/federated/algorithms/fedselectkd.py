@@ -87,8 +87,7 @@ def assemble(hyper: DistillationKnobs, objective: Distillation) -> Algorithm:
             own = replace(own, memory=own.memory | first)
         return own, update, trace
 
-    # The teacher `others` needs the number of examples in the average.
-    return Algorithm(
+    return Algorithm(  # The teacher `others` needs the number of examples in the average.
         client_update,
         averaging(hyper.aggregation, count=hyper.teacher == "others"),
         evaluates="local",

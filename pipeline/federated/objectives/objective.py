@@ -20,8 +20,7 @@ from pipeline.federated.figures import Declared
 from pipeline.federated.randomness import Randomness
 from pipeline.model.adapter import Adapter
 
-Extras = Mapping[str, Tensor]
-"""Further inputs of an objective, by names that it chooses: name -> (items,)."""
+Extras = Mapping[str, Tensor]  # further inputs of an objective, by names that it chooses: name -> (items,)
 
 
 @dataclass(frozen=True)

@@ -30,11 +30,7 @@ class Threshold:
 
     @classmethod
     def parse(cls, value: object) -> Threshold:
-        """Parse a number of nats, or a quantile as in `q0.88`.
-
-        Raises:
-            ValueError: the value is neither.
-        """
+        """Parse a number of nats, or a quantile as in `q0.88`. Raises ValueError if the value is neither."""
         if isinstance(value, Threshold):
             return value
         quantile = isinstance(value, str) and value.startswith("q")

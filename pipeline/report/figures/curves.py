@@ -95,10 +95,7 @@ def path_of(history: History, factor: float = 1.0) -> list[tuple[float, float]]:
 
 
 def draw_bytes(
-    histories: Mapping[str, History],
-    looks: Mapping[str, Look],
-    rouge: Mapping[str, tuple[float, float]],
-    factor: float,
+    histories: Mapping[str, History], looks: Mapping[str, Look], rouge: Mapping[str, tuple[float, float]], factor: float
 ) -> Figure:
     """Left, validation loss against bytes by round; right, ROUGE of the best rounds, of runs that send anything.
 
