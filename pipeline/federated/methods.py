@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-OURS = "AdaFedSelectKD"  # the method that Feng et al. propose, which every table compares with the others.
+OURS = "AdaFedSelectKD"  # the method that Feng et al. propose, which every table compares with the others
 
 ZEROSHOT = "ZeroShot"  # the untrained backbone: a row of every table, and no algorithm
 
