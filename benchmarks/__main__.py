@@ -3,8 +3,6 @@
 `python -m benchmarks [NAME …] [--repeats 3]`; without names, all. A row keeps its result until it is measured again.
 """
 
-from __future__ import annotations
-
 import argparse
 import importlib
 import os

@@ -5,8 +5,6 @@ on fresh operands, by `torch.matmul` and by oneDNN with its weight packed, and t
 of products and nothing else would reach 1.
 """
 
-from __future__ import annotations
-
 import math
 import time
 from collections import Counter

@@ -3,8 +3,6 @@
 Each comes twice: as Quorum's backbone, and as transformers makes it, which is what the other side of a comparison runs.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any

@@ -4,8 +4,6 @@ From a stored prefill, which of an encoder-decoder is its encoder's output, and 
 allowed, so that both sides write the same number of tokens.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Two ways of doing one thing, timed in turn in one process, and the row of the table that comes of it."""
 
-from __future__ import annotations
-
 import gc
 import resource
 import statistics

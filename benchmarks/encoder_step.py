@@ -4,8 +4,6 @@ MiniLM, 64 tokens a text, eight texts a step, cross-entropy over 20 labels. The 
 step, in one padded batch and without gradients, and then the very same step. Not in it: clipping and the optimizer.
 """
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable, Sequence
 from pathlib import Path

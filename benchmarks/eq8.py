@@ -3,8 +3,6 @@
 Nothing that trains imports it; see `pipeline.federated.objectives.distillation` for the notation.
 """
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 from torch.nn.functional import nll_loss

@@ -5,8 +5,6 @@ batches and start. The other side runs MiniLM in every step, all units of a batc
 vectors. Each side runs twice, with one round and with more: the difference is the time of client-rounds alone.
 """
 
-from __future__ import annotations
-
 import functools
 import sys
 import tempfile

@@ -6,8 +6,6 @@ plain client is what Flower's own quickstart has, with transformers' model, its 
 Quorum's time is taken with an empty prefix store and with a filled one.
 """
 
-from __future__ import annotations
-
 import functools
 import shutil
 import sys

@@ -4,8 +4,6 @@ Texts are made up, their frozen vectors 384 numbers; a head of 20 classes trains
 clients that take part, and memory not at all: SCAFFOLD keeps a variate a client, which lies on disk.
 """
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

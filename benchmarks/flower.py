@@ -4,8 +4,6 @@ Flower's pins (protobuf, typer, rich, …) contradict those of MLflow and DVC, s
 torch and transformers in `.venv`: both sides run the same build of either.
 """
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

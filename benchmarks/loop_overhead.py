@@ -4,8 +4,6 @@ The model is one number and the client adds to it, so all that is timed is who i
 averaged. Flower's start-up is left out: its time is that between the ends of its first and its last round.
 """
 
-from __future__ import annotations
-
 import sys
 import time
 from dataclasses import dataclass

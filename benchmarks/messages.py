@@ -6,8 +6,6 @@ number, 20 times; then an adapter of 100 MB, for 20 rounds of federated averagin
 `make bench`: no other tool is compared, and it takes ten minutes.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import statistics

@@ -8,8 +8,6 @@ unbiased (s Σ q̂² − 1) / (s − 1) is compared. Quantities: the coefficient
 means differ by more than three standard errors. No times are compared.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

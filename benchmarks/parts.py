@@ -4,8 +4,6 @@
 `before` stays as it is: the parts of an earlier scale.
 """
 
-from __future__ import annotations
-
 import argparse
 from datetime import date
 from pathlib import Path

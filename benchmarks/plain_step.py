@@ -4,8 +4,6 @@ transformers' own model reads source and target, adapters sit on its top layers 
 teacher, once for the student.
 """
 
-from __future__ import annotations
-
 import atexit
 from collections.abc import Callable
 from contextlib import ExitStack

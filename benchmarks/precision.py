@@ -5,8 +5,6 @@ training and validation examples are looked at. Losses and summaries are those o
 one adapter, with the same batches.
 """
 
-from __future__ import annotations
-
 import argparse
 import math
 import statistics

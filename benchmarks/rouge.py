@@ -1,7 +1,5 @@
 """ROUGE of many pairs: the pipeline's scorer against `rouge_score`."""
 
-from __future__ import annotations
-
 import random
 
 from rouge_score.rouge_scorer import RougeScorer

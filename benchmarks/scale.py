@@ -4,8 +4,6 @@
 the speed that `make bench` measured (reports/benchmarks/results.json). Bytes on the wire are those of packed files.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Sizes of models, and what they cost: arithmetic of one example, bytes of its entry in the store."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from pipeline.model.adapter import Adapter, init_adapter

@@ -1,7 +1,5 @@
 """The benchmark rows as a table and as a figure."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any

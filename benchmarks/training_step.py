@@ -6,8 +6,6 @@ milliseconds on both sides, are left out. The peak memory of each side is taken 
 other side has all of its model and adapters in bf16 and the loss in fp32; where `torch.compile` is faster, compiled.
 """
 
-from __future__ import annotations
-
 import atexit
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """Quorum: federated learning for meeting summarization, as a reproducible workflow."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 

@@ -2,8 +2,6 @@
 
 # Each command imports what it runs only when it is called, because torch alone takes seconds to import.
 
-from __future__ import annotations
-
 import atexit
 import gc
 import os

@@ -1,7 +1,5 @@
 """The one error that a user is meant to see."""
 
-from __future__ import annotations
-
 import importlib
 from typing import Any
 

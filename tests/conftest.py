@@ -1,7 +1,5 @@
 """Shared pieces of the tests: tiny backbones, examples, and workspaces in which the real pipeline runs."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import sys

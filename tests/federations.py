@@ -1,7 +1,5 @@
 """Clients over a tiny backbone, and trainings of them: what the tests of federated learning share."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path

@@ -3,8 +3,6 @@
 Training goes halfway to the client's optimum; the validation loss is the distance from it. All clients begin at 0.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 

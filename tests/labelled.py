@@ -1,7 +1,5 @@
 """A tiny experiment on labelled texts: every task, every kind of setting, cuts and adapters, above random weights."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any

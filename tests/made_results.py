@@ -1,7 +1,5 @@
 """Plans and results of runs as if they had been made: what the tests of pages, of results and of comparisons share."""
 
-from __future__ import annotations
-
 import html
 import re
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """A small params.yaml, and with some of its keys changed: what tests of the plan read and resolve."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from copy import deepcopy
 from pathlib import Path

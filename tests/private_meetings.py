@@ -1,7 +1,5 @@
 """Made-up meetings with a word that must not leave their organisation."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What Flower does between a server and its nodes, in a thread, for tests of both."""
 
-from __future__ import annotations
-
 import socket
 import threading
 from collections.abc import Mapping

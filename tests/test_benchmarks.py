@@ -1,7 +1,5 @@
 """The benchmarks' two sides agree, and their formulas count what real models have."""
 
-from __future__ import annotations
-
 import functools
 import json
 import subprocess

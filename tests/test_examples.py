@@ -1,7 +1,5 @@
 """The examples in the code's own words run, and give what they say."""
 
-from __future__ import annotations
-
 import doctest
 import importlib
 

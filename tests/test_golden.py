@@ -1,7 +1,5 @@
 """Refactoring changes no knob of any training; the bits of tiny pipelines are compared by `make golden`."""
 
-from __future__ import annotations
-
 import pytest
 from golden import knobs
 

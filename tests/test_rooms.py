@@ -1,7 +1,5 @@
 """The rooms of the package: each imports from those below it, and no room is a heap."""
 
-from __future__ import annotations
-
 import ast
 import tomllib
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """A federation whose nodes answer in this process, over a link that can lose, repeat, swap and forge replies."""
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """How a client's examples fall into batches, and how few optimizer steps a round may have."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 from pipeline.clients.manifest import Manifest

@@ -4,8 +4,6 @@ Lin et al., FedNLP, Section 3.2: k-means of sentence embeddings. The clusters ar
 Development and test texts belong to the nearest.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.cluster import KMeans

@@ -11,8 +11,6 @@ Each of the N examples goes to one client. The last clients get more of what is 
 Whole numbers come from largest remainders. The draws of α are the same for every β.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Sequence
 

@@ -5,8 +5,6 @@ trains on. Our files add the data set's name and a hash of the training texts' i
 a reader knows that a file is for the same data.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 

@@ -5,8 +5,6 @@ A hash deals the other 197 into two halves, never an AMI series (four meetings o
 one half, validates on a few meetings of the rest, and trains on what is left.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace

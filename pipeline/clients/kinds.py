@@ -1,7 +1,5 @@
 """Kinds of settings: the partition of each, and whether its clients have enough optimizer steps a round."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Annotated, Any
 

@@ -1,7 +1,5 @@
 """A manifest lists each client's examples, as JSON with ids only: {client: {train, val, test: [id, ...]}}."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 
 from pipeline.corpora.example import SPLITS, Example, Split

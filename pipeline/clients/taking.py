@@ -4,8 +4,6 @@ Training texts are drawn for each seed. Development and test texts are the same 
 at several seeds can be averaged.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Literal

@@ -1,7 +1,5 @@
 """The published sources, where each is in the mirror and upstream, and how it is read."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from pydantic import Field

@@ -1,7 +1,5 @@
 """A query on a conversation, with the turns that answer it and the reference summary: the record of meeting corpora."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 

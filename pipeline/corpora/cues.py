@@ -5,8 +5,6 @@ drops both. The speaker is in a voice tag (Teams), before a colon (Zoom), or in 
 that names none continues the turn, except where the tool names the speaker of every cue.
 """
 
-from __future__ import annotations
-
 import html
 import re
 from collections import Counter

@@ -13,8 +13,6 @@ English and Czech", LREC 2022.
 MeetingBank: Hu et al., "MeetingBank: A Benchmark Dataset for Meeting Summarization", ACL 2023.
 """
 
-from __future__ import annotations
-
 import csv
 import gzip
 import io

@@ -4,8 +4,6 @@ FedSum's sets have an extract of their own (BBC, SciTLDR), or the greedy one of 
 @ 503e3bc, data_builder.py 176-212): units are added while the sum of their F1 of 1- and 2-grams rises.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -5,8 +5,6 @@ encoding is taken in which most letters beyond ASCII are those of one language; 
 (`Language: de`) is preferred. `charset-normalizer` decides where no language fits.
 """
 
-from __future__ import annotations
-
 import re
 from contextlib import suppress
 

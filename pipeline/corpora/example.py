@@ -1,7 +1,5 @@
 """What every stage needs to know of an example, and its file: a record a line, of the kind that its task reads."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import asdict
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A shuffle that is the same on every machine, and that adding a name does not change."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Sequence
 

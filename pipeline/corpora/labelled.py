@@ -1,7 +1,5 @@
 """Records of four tasks: a text with its class, words with tags, a question with answers, a text with its title."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from pipeline.corpora.example import CLOSED, Split

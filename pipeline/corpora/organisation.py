@@ -7,8 +7,6 @@ A client's meetings are split into train, val and test unless the folder has the
 schema, one JSON file a meeting.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager

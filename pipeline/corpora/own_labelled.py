@@ -11,8 +11,6 @@ The columns `split` (train, val, test), `owner` and `group` are optional. Withou
 group of ten for validation, one for test and eight for training.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Text and CSV files that people write: in any encoding, with errors that name the line."""
 
-from __future__ import annotations
-
 import csv
 import io
 import unicodedata

@@ -4,8 +4,6 @@ Each reader gives documents, and how many it left out: copies, texts that recur 
 of fewer than three units, as FedSum's training does.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Iterable, Sequence
 from pathlib import Path

@@ -4,8 +4,6 @@ An archive is a mirror's `.tar.xz`, or the tarballs of pinned commits. Two archi
 bytes, so the files are checked: one hash of their paths and hashes.
 """
 
-from __future__ import annotations
-
 import http.client
 import lzma
 import shutil

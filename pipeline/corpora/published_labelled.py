@@ -11,8 +11,6 @@ The Annotated Enron Subject Line Corpus: Zhang and Tetreault, "This Email Could 
 Email Subject Line Generation", ACL 2019.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """The reader of each published source: data/raw/<source> -> examples, and what the reader noted."""
 
-from __future__ import annotations
-
 import csv
 import zipfile
 import zlib

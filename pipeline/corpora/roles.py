@@ -6,8 +6,6 @@ anonymization: names of people who do not speak stay, and so do misspelt ones. `
 person, and speakers' names in another case. `Unknown` stays.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 from dataclasses import replace

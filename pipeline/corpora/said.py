@@ -1,7 +1,5 @@
 """What the lines of a transcript say, and what became of each line."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args

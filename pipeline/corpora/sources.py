@@ -4,8 +4,6 @@ Mirror and upstream give the same bytes, or an error. Two corpora may not be pas
 are not checked.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Literal
 

@@ -4,8 +4,6 @@
 Every pattern matches a text of bounded length, or in one way only: reading takes time linear in a line's length.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Statistics of a corpus, Table II (QMSum's by the paper and by us), texts that two splits share, lost letters."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from itertools import combinations, product
 from operator import attrgetter

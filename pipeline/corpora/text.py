@@ -1,7 +1,5 @@
 """Published words -> text as people write it, and lines -> turns; shared by the corpora's readers."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Sequence
 

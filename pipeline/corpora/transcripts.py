@@ -3,8 +3,6 @@
 No line is lost in silence: `read` also returns what became of each. `docs/data.md` lists what is read of which tool.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from pathlib import Path

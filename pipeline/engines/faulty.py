@@ -4,8 +4,6 @@ All faults and durations are drawn from (seed, client, round, time of the assign
 has the same bits each time, also if it is resumed.
 """
 
-from __future__ import annotations
-
 import hashlib
 import heapq
 import itertools

@@ -1,7 +1,5 @@
 """The simulation: all clients in this process, one after the other."""
 
-from __future__ import annotations
-
 import math
 from collections import deque
 from collections.abc import Collection, Iterator, Mapping, Sequence

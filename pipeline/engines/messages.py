@@ -5,8 +5,6 @@ closed: no other field leaves an organisation, and no figure that the training's
 (see `Algorithm.declared`).
 """
 
-from __future__ import annotations
-
 import hashlib
 from typing import Literal, TypeVar
 

@@ -5,8 +5,6 @@ transaction, so that a killed node has both or neither. To a repeated request it
 answer from the state before.
 """
 
-from __future__ import annotations
-
 import json
 import threading
 from collections.abc import Callable, Mapping

@@ -4,8 +4,6 @@ The engine does not know how messages are carried; see `Link`. A reply counts if
 of its node. All other messages are refused.
 """
 
-from __future__ import annotations
-
 import secrets
 import time
 from collections import deque

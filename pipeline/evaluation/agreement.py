@@ -3,8 +3,6 @@
 Fleiss, "Measuring Nominal Scale Agreement Among Many Raters", Psychological Bulletin 1971.
 """
 
-from __future__ import annotations
-
 import pandas as pd
 from statsmodels.stats.inter_rater import fleiss_kappa
 

@@ -14,8 +14,6 @@ Where its p is under 0.05, effect and interval are those of the seeds' effects (
 equal length; the pooled effect is reported with them.
 """
 
-from __future__ import annotations
-
 import gc
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace

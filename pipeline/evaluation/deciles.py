@@ -4,8 +4,6 @@ Selection rests on it: AdaFedSelectKD distils where the teacher's entropy is low
 gives the reference a higher probability than the student does.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import torch

@@ -1,7 +1,5 @@
 """Effects between texts of equal length: gains regressed on log lengths."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 

@@ -4,8 +4,6 @@ What one text got at several seeds is averaged. Texts of one group (a thread, a 
 metric that is a ratio of sums, as F1 of spans, is linearized: θ = Σa / Σb moves with a text by (a − θ b) / Σb.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Scores of examples -> the figures of a table: averaged over seeds an example, then over examples, with intervals."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace

@@ -5,8 +5,6 @@ client's best: the paper's example, one summary of six words, two rounds, three 
 3/(2·6) = 25%.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass

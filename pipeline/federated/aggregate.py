@@ -1,7 +1,5 @@
 """The server's half of a round, and the figures that it adds to those of the algorithm."""
 
-from __future__ import annotations
-
 import math
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping

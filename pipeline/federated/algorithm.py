@@ -10,8 +10,6 @@ averages needs memory for one update only. `init` and `shares` have defaults: th
 An algorithm reads no files, logs nothing, and does not know the number of clients.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, Protocol

@@ -6,8 +6,6 @@ process dies, what was put since the last commit is lost. SQLite flushes content
 is then trained again with the same bits. A node has answered the server by then, so it flushes the removal, too.
 """
 
-from __future__ import annotations
-
 import hashlib
 import sqlite3
 import sys

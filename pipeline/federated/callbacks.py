@@ -8,8 +8,6 @@ class Distance(Callback):
         return {"distance": norm(change(progress.server.adapter, self.first))}
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 

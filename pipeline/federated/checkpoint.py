@@ -4,8 +4,6 @@ A training has a folder, named by the hash of its order and data. Its tensors ar
 same transaction, refers to them by name.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Mapping

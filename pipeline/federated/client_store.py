@@ -1,7 +1,5 @@
 """Client -> what it stores, for any number of clients: in the checkpoint, and the last used in memory, too."""
 
-from __future__ import annotations
-
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping, MutableMapping
 

@@ -4,8 +4,6 @@ A synchronous round yields its updates in the order of the clients' names, so th
 order of the answers. A buffered round yields them in the order of arrival, also those of earlier rounds.
 """
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace

@@ -4,8 +4,6 @@ The loop decides who trains when. An engine stores what clients never send: thei
 rounds and their masks.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol

@@ -1,7 +1,5 @@
 """Faults of a simulation, under `faults` in params.yaml. No import of torch: the plan reads it."""
 
-from __future__ import annotations
-
 from typing import Any, Literal
 
 from pydantic import Field

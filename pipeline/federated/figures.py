@@ -4,8 +4,6 @@ A client's figures leave its organisation. An objective and an algorithm declare
 a server refuses every other figure. The server's figures, and those of callbacks, leave no organisation.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from typing import NamedTuple

@@ -5,8 +5,6 @@ them. The head is frozen and the loss is a sum over positions, so a chunk's logi
 its hidden states is known. One backward pass through the adapted layers then uses the gradients of all chunks.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 

@@ -1,7 +1,5 @@
 """Checks of an update before the server aggregates it, by what can be seen from the update alone."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 

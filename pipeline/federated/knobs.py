@@ -1,7 +1,5 @@
 """Choices that params.yaml and a client's training share. No import of torch: the plan reads them."""
 
-from __future__ import annotations
-
 from typing import Literal
 
 ClientOptimizer = Literal["adamw", "sgd"]  # a client's optimizer: AdamW, or SGD without momentum

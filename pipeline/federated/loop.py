@@ -1,7 +1,5 @@
 """The loop over rounds: who trains, what is recorded, and when training ends. It knows no algorithm and no engine."""
 
-from __future__ import annotations
-
 import hashlib
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence

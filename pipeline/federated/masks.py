@@ -1,7 +1,5 @@
 """Masks over target tokens, and their files with one bit per token."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import numpy as np

@@ -1,7 +1,5 @@
 """A client's optimizer, AdamW or SGD, its schedule, and AdamW's moments, which a client may save for the next round."""
 
-from __future__ import annotations
-
 import math
 import re
 from dataclasses import dataclass

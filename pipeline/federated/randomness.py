@@ -1,7 +1,5 @@
 """Random numbers by name: equal names give equal numbers, on every machine and in any order of clients."""
 
-from __future__ import annotations
-
 import hashlib
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """What a server does if updates are missing or bad. No import of torch: the plan reads it."""
 
-from __future__ import annotations
-
 from typing import Literal
 
 from pydantic import Field

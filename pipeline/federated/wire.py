@@ -1,7 +1,5 @@
 """The format of adapters and memory on the wire between client and server, and its size in bytes."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import TypeVar
 

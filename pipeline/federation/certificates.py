@@ -3,8 +3,6 @@
 Nodes trust that authority and no other. The server identifies an organisation by its public key.
 """
 
-from __future__ import annotations
-
 import datetime
 import ipaddress
 import math

@@ -1,7 +1,5 @@
 """An organisation's data for a federation's run: its folder of meetings or file of texts, drawn and encoded alone."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """What a site reports about itself: hashes of its order, code and data, its backbone, packages and precision."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from pipeline.engines.messages import Facts

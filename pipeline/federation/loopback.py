@@ -1,7 +1,5 @@
 """`make federation`: a server and three organisations on this machine, each with its own folder and processes."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

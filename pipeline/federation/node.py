@@ -1,7 +1,5 @@
 """An organisation's node: it prepares and encodes the organisation's folder, then answers the server's requests."""
 
-from __future__ import annotations
-
 import shutil
 import threading
 from collections.abc import Iterator, Mapping

@@ -1,7 +1,5 @@
 """The operator's site: Flower's server behind a proxy, and the training, which reaches the organisations through it."""
 
-from __future__ import annotations
-
 import socket
 import time
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """federation.yaml: the settings of one site. All sites share params.yaml."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Literal

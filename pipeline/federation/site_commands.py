@@ -1,7 +1,5 @@
 """`python -m pipeline federation …`: the commands of a site, which read the federation.yaml of the current folder."""
 
-from __future__ import annotations
-
 import os
 import signal
 import time

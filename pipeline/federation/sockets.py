@@ -5,8 +5,6 @@ answer a repeated request with the same bytes, so nothing is computed twice. A w
 an organisation that has the backbone, the prefixes and the data; Flower starts a relay for each message to it.
 """
 
-from __future__ import annotations
-
 import queue
 import socket
 import threading

@@ -1,7 +1,5 @@
 """Log a federation's run to MLflow, round by round, from what the server knows."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 

@@ -5,8 +5,6 @@ source of hundreds of tokens that copy costs more than the attention itself. Mak
 length gives the same numbers without a copy.
 """
 
-from __future__ import annotations
-
 from typing import cast
 
 import torch

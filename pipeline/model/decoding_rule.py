@@ -1,7 +1,5 @@
 """How summaries are decoded, as plain data."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 

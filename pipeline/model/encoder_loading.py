@@ -1,7 +1,5 @@
 """Loading an encoder from a folder of weights."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path

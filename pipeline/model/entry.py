@@ -1,7 +1,5 @@
 """An example in a run's index of the prefix store."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 

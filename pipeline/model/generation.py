@@ -4,8 +4,6 @@ One difference is intended: the no-repeat n-gram rule looks at generated tokens 
 a summary may use.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 

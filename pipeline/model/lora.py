@@ -8,8 +8,6 @@ The prefix store ends with the first adapted layer, before its adapter; LoRA the
 with the bottleneck, a causal model's prompt stays unadapted.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager

@@ -4,8 +4,6 @@ A weight that never changes can be stored once in the blocks in which these kern
 re-arranges it on every call: with the 49,152 words of the embedded backbone and 128 positions that is half of the time.
 """
 
-from __future__ import annotations
-
 from typing import Protocol
 
 import torch

@@ -1,7 +1,5 @@
 """Backbones by name, with the paper's N (adapted layers) and m (bottleneck)."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Literal
 

@@ -1,7 +1,5 @@
 """How a process computes on this machine: its number of threads, and when freed memory goes back to the kernel."""
 
-from __future__ import annotations
-
 import ctypes
 from collections.abc import Callable
 

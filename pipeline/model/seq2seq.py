@@ -5,8 +5,6 @@ output of the first adapted decoder layer before its adapter. Training runs the 
 layers above it and nothing else.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 import torch

@@ -5,8 +5,6 @@ precision and the token ids. Another run, method, seed or limit finds existing e
 file has the checksum of its tensors in its metadata.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Sequence

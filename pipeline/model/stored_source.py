@@ -8,8 +8,6 @@ With S = Q Kᵀ, P = softmax(S) and O = P V, row by row: ∂S = P ∘ (∂P − 
 target's own keys and values ∂K = ∂Sᵀ Q, ∂V = Pᵀ ∂O.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -4,8 +4,6 @@ A training saves the sha256 of each of its files in one file of the run's folder
 used. Files of a folder without checksums are read unchecked.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import math

@@ -1,7 +1,5 @@
 """Tiny random-weight backbones of each family, generated at run time: for tests, and to try a pipeline in minutes."""
 
-from __future__ import annotations
-
 import torch
 import transformers
 import yaml

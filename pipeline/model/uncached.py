@@ -4,8 +4,6 @@ With adapted prompt positions or dropout the frozen part of an example changes a
 adapted layers would need other entries. Small runs of this kind measure the effect of the store's restrictions.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 

@@ -3,8 +3,6 @@
 A section of params.yaml each, as means over seeds with intervals by Student's t.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from statistics import fmean
 

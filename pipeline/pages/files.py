@@ -1,7 +1,5 @@
 """The files that every page has: its tables, figures and metrics, the page, the gallery, and who the runs are."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 

@@ -4,8 +4,6 @@ Only these and tables of other stages are read, so a clone without texts, weight
 decides which runs are shown: a run that is removed from params.yaml disappears from every table.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 from pipeline.errors import QuorumError

@@ -1,7 +1,5 @@
 """Results -> a page with a section for each table or figure of the paper, or for each of params.yaml."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 

@@ -1,7 +1,5 @@
 """Results of tasks with labels and titles -> tables by setting, of partitions and of cuts, figures and the page."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 from pipeline.evaluation.comparisons import Comparison, Effect, compare, on_known_metrics, read_comparisons

@@ -1,7 +1,5 @@
 """Results and predictions of a few minutes -> the page that a first run makes, with the result beside them."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from pipeline.evaluation.intervals import Interval

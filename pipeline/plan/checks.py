@@ -3,8 +3,6 @@
 Each check raises ValueError with a line that begins with the key.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable
 from pathlib import Path
 

@@ -5,8 +5,6 @@ also those of constants, so a comment or a reformatted line invalidates nothing.
 of those that can change its result: another ruff re-runs nothing.
 """
 
-from __future__ import annotations
-
 import ast
 import hashlib
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """A learner, which is a backbone that is cut somewhere with tensors above the cut, and its training."""
 
-from __future__ import annotations
-
 from typing import Literal
 
 from pydantic import Field

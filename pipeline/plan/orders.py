@@ -4,8 +4,6 @@
 change its result to their versions. `left_out` says why a stage has nothing to do.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Literal, TypeVar
 

@@ -4,8 +4,6 @@ A key that is null or missing has its value from the scale's row of `scales`, at
 `like` another has the keys that it lacks from that row. A problem is a ValueError that begins with its dotted key.
 """
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """params.yaml -> one order for each stage, with only what that stage's result depends on."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from dataclasses import fields

@@ -1,7 +1,5 @@
 """A run's learner and its training, by params.yaml, and whether its backbone and rounds allow it."""
 
-from __future__ import annotations
-
 import json
 import math
 

@@ -6,8 +6,6 @@
     The gain is {{ gain.effect | signed(2) }} ({{ gain | span(2) }}).
 """
 
-from __future__ import annotations
-
 import gzip
 import importlib
 import inspect

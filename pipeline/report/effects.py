@@ -1,7 +1,5 @@
 """Effects as tables of a page and as rows of comparisons.csv and sensitivities.csv."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 
 from markupsafe import Markup

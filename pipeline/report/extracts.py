@@ -1,7 +1,5 @@
 """Picks the sentences of a new text with a client's trained model, and marks them in the text, as a page."""
 
-from __future__ import annotations
-
 from itertools import zip_longest
 from pathlib import Path
 

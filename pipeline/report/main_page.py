@@ -1,7 +1,5 @@
 """reports/report.html: the question, the answer, and the numbers behind it, on one self-contained page."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence

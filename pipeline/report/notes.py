@@ -1,7 +1,5 @@
 """What pages say of runs: their looks, knobs, best rounds, truncation and limits; and rows of their CSV files."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from statistics import fmean
 

@@ -1,7 +1,5 @@
 """paper.yaml, typed: the paper's tables and figures, and our sections on them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from statistics import fmean

@@ -1,7 +1,5 @@
 """The page on the paper: every table and figure of it, and under each our numbers with intervals."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property

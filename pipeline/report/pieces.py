@@ -1,7 +1,5 @@
 """Pieces of the page on the paper other than comparisons of runs: small tables, notes, and figures with captions."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence

@@ -5,8 +5,6 @@ by each criterion. A sheet is an HTML page that works from disk, and the same as
 behind A and B. Keys and ratings are in results/ and quote no text.
 """
 
-from __future__ import annotations
-
 import csv
 import random
 from collections import Counter

@@ -1,7 +1,5 @@
 """Texts on pages: references as the teacher sees them, and test examples with the summaries of runs."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 from pipeline.corpora.hash_order import hash_order

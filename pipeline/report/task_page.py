@@ -1,7 +1,5 @@
 """The page of an experiment on labelled texts."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from statistics import fmean

@@ -1,7 +1,5 @@
 """Results of labelled texts as rows of tables, for pages and for CSV files."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

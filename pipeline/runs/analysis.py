@@ -1,7 +1,5 @@
 """Analyses beyond scores, of a run's models or of a setting's data: read from disk, computed, returned as tables."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from functools import partial

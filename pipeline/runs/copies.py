@@ -4,8 +4,6 @@ The copy has this commit and the later changes of tracked files. `dvc exp run --
 time, and fails if dvc.lock names files that no cache has.
 """
 
-from __future__ import annotations
-
 import subprocess
 
 from ruamel.yaml import YAML

@@ -4,8 +4,6 @@ Decoding needs ten megabytes and more of a source, over all layers of a decoder.
 stored. The store caches the part of the same pass that a loss needs.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from itertools import groupby
 

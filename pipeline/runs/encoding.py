@@ -4,8 +4,6 @@ Of a model that writes, test examples are not stored here: `predict` computes th
 pass what a loss needs.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain

@@ -1,7 +1,5 @@
 """Writes a training's models, history and masks to models/<run>."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from pipeline.clients.manifest import Manifest

@@ -1,7 +1,5 @@
 """What a run's learner reads of its examples, by the store's keys, and the key of the training on them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 

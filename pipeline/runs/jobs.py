@@ -5,8 +5,6 @@ stage decodes for all and caches the texts in work/, under a hash of what they d
 there. There is still one DVC stage for each run, with its own dependencies.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import astuple, dataclass

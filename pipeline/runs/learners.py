@@ -1,7 +1,5 @@
 """Learners loaded from a workspace: a backbone with its task's head, its initial tensors, and its clients' data."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """`python -m pipeline meetings check FOLDER`: which meetings can be read, and what is wrong with the others."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from pipeline.corpora.example import SPLITS

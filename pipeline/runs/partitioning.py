@@ -1,7 +1,5 @@
 """Draws a setting at a seed: which examples are used, their clusters or silos, and which client has them."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain

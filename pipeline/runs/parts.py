@@ -1,7 +1,5 @@
 """A meeting that is longer than a model reads, in parts that it reads one by one."""
 
-from __future__ import annotations
-
 import textwrap
 from collections.abc import Sequence
 from itertools import accumulate

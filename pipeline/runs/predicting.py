@@ -1,7 +1,5 @@
 """What a run's models predict on test examples, the loss of the right answers, and the report's lens."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Frees disk space: removes files in work/ that no planned run needs any more."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Sequence
 from contextlib import chdir

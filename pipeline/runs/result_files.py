@@ -4,8 +4,6 @@ A long experiment takes days and machines. Adapters, prefixes and summaries stay
 these files every table, figure and page is rendered, without texts, weights or training.
 """
 
-from __future__ import annotations
-
 import gzip
 import json
 import os

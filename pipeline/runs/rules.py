@@ -1,7 +1,5 @@
 """Baselines without a trained model: three turns of a meeting, or the units of a document that a rule scores best."""
 
-from __future__ import annotations
-
 import hashlib
 import random
 import re

@@ -1,7 +1,5 @@
 """Sensitivity analyses: comparisons with other seeds, weights, clusters or results of a seed."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace

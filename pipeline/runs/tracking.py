@@ -6,8 +6,6 @@ nothing, and leaves results of a former plan alone. A parent run is a DVC experi
 training that fails or is killed ends as FAILED.
 """
 
-from __future__ import annotations
-
 import json
 import math
 import os

@@ -1,7 +1,5 @@
 """One training, from its knobs and its clients' data to the last round; resumes at its last finished round."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
@@ -47,7 +45,7 @@ def train(order: Training, open_: Open, examples: int, key: str, run_id: str, on
 
     Args:
         open_: loads the clients; called only if a round is left to train.
-        examples: training examples of all clients in a round, for the progress bar.
+        examples: training examples of a round's clients, on average, for the progress bar.
         key: the training's key. If two processes start one training, the second waits and finds it finished.
         on_round: called with each round's rows; with no rows as soon as the training has its lock.
 
@@ -110,9 +108,10 @@ def train_learner(
 
         return in_process(training, manifest, index, key, advance, algorithm, private)
 
-    sizes = [len(own["train"]) for own in manifest.values() if own["train"]]
-    share = min(1.0, (training.clients_per_round or len(sizes)) / len(sizes))
-    return train(training, open_, round(share * sum(sizes)), key, run_id, on_round)
+    sizes = {name: len(own["train"]) for name, own in manifest.items() if own["train"]}
+    drawn = [name for number in range(training.rounds) for name in clients_of_round(training, sizes, number + 1)]
+    examples = round(sum(sizes[name] for name in drawn) / training.rounds)
+    return train(training, open_, examples, key, run_id, on_round)
 
 
 def write_events(run_id: str, order: Training, progress: Progress) -> None:

@@ -7,8 +7,6 @@ before anything is drawn, read or encoded. Trials end by patience. Each is a row
 precision and code; the table shows from which values those of params.yaml were chosen.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress

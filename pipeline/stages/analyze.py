@@ -4,8 +4,6 @@ Of meetings: words by part of speech, deciles of the teacher's entropy, adapters
 clients' data diverge.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Mapping
 

@@ -3,8 +3,6 @@
 They are obtained once for all folders, into work/backbones, and are hard links here: half a gigabyte each is enough.
 """
 
-from __future__ import annotations
-
 import shutil
 
 from pipeline.model.obtain import obtain

@@ -1,7 +1,5 @@
 """The frozen part of a setting's examples, computed once -> work/store; data/encoded/<setting> indexes it by run."""
 
-from __future__ import annotations
-
 from pipeline.corpora.example import examples_of
 from pipeline.plan.orders import EncodeOrder, read_order
 from pipeline.runs.index import read_manifest

@@ -1,7 +1,5 @@
 """A run's predictions, scored by example -> results/<run>.json.gz, at each of its seeds."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from statistics import fmean
 

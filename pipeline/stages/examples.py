@@ -1,7 +1,5 @@
 """Predictions and the teacher's certainty -> reports/examples.html, which quotes texts of the data."""
 
-from __future__ import annotations
-
 from pipeline.corpora.example import sampled
 from pipeline.federated.methods import OURS, TURNS
 from pipeline.plan.orders import ReportOrder, RunRow, read_order

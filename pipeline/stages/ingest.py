@@ -1,7 +1,5 @@
 """One source as published -> data/raw/<source>, checked; `source.json` in it records where it came from."""
 
-from __future__ import annotations
-
 import shutil
 
 from pipeline.corpora.catalog import SOURCES

@@ -1,7 +1,5 @@
 """data/prepared -> data/partitions/<setting>/<seed>.json: which client has which examples, and each one's group."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from pipeline.clients import exchange

@@ -1,7 +1,5 @@
 """params.yaml -> one resolved order a stage and run, so that a change re-runs exactly what depends on it."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 from pipeline.corpora.sources import is_outdated

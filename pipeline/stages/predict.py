@@ -1,7 +1,5 @@
 """A run's models on test examples -> reports/predictions/<run>: an example a line, and losses of other models."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 from pipeline.corpora.conversation import Conversation

@@ -1,7 +1,5 @@
 """A published source, or a file of the user -> data/prepared/<data>: one example a line; its notes and statistics."""
 
-from __future__ import annotations
-
 from collections.abc import Set
 from pathlib import Path
 

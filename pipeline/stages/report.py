@@ -1,7 +1,5 @@
 """results/ and comparisons.yaml -> the experiment's tables, figures, metrics and page."""
 
-from __future__ import annotations
-
 import importlib
 from collections.abc import Iterator
 from contextlib import contextmanager

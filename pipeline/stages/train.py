@@ -1,7 +1,5 @@
 """One run at each of its seeds -> models/<run>/<seed>: its models, its history, and its masks over target tokens."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext

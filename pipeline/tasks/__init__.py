@@ -1,7 +1,5 @@
 """Tasks: what a model learns to predict, and how its predictions are scored."""
 
-from __future__ import annotations
-
 TASKS: dict[str, str] = {
     "summarize": "pipeline.tasks.summarize",
     "title": "pipeline.tasks.title",

@@ -5,8 +5,6 @@ layers, a norm, and one logit a unit. θ are the layers and the norm, ω is the 
 of about 3.7, a sinusoid one of 14: so they are scaled by 5.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from functools import cache

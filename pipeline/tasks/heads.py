@@ -1,7 +1,5 @@
 """Linear layers above an encoder, whose tensors are part of the adapter."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import torch

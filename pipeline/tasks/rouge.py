@@ -6,8 +6,6 @@
 UAX #29, after NFKC and case folding, and single characters of scripts without spaces.
 """
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from collections.abc import Sequence

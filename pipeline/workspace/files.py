@@ -4,8 +4,6 @@ A file is written under a temporary name and renamed, so a killed program leaves
 only flushed content and names are left, so every write flushes the content before the rename and the folder after it.
 """
 
-from __future__ import annotations
-
 import fcntl
 import hashlib
 import json

@@ -3,8 +3,6 @@
 `python -m pipeline.workspace.install LOCK ENVIRONMENT`, by an interpreter with pip. It needs only the standard library.
 """
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

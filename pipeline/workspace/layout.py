@@ -8,8 +8,6 @@ An experiment below `experiments/` is a separate workspace. It shares `work/` an
 by `QUORUM_BASE`, the path from its folder to the root.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable
 from dataclasses import dataclass

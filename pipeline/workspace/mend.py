@@ -5,8 +5,6 @@ stages before the cut stay in dvc.lock. DVC restores the others from its cache, 
 the next DVC as long as any process has its id, as 1 in a container.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from contextlib import suppress

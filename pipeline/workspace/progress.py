@@ -1,7 +1,5 @@
 """Progress of long work: a bar with an estimate on a terminal, plain lines in a pipe."""
 
-from __future__ import annotations
-
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -35,7 +33,7 @@ def _plain(label: str, total: int) -> Callable[[int], None]:
         nonlocal done, last
         done += n
         now = time.monotonic()
-        if done >= total or now - last >= PLAIN_LINE_SECONDS:
+        if done - n < total <= done or now - last >= PLAIN_LINE_SECONDS:
             last = now
             left = (now - start) / max(done, 1) * max(total - done, 0)
             say(f"{label}: {done}/{total}, {now - start:.0f} s, about {left:.0f} s left")

@@ -1,7 +1,5 @@
 """Environment variables that turn off telemetry and chatter of libraries; set before any of them is imported."""
 
-from __future__ import annotations
-
 import os
 import sys
 import warnings

@@ -1,7 +1,5 @@
 """The base of records that are read from files, which a person or an earlier stage wrote; reading validates them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Annotated, Any

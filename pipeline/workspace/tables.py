@@ -4,8 +4,6 @@ A spreadsheet runs a cell such as `=2+5` as a formula. So a text that it would t
 which `read_table` removes.
 """
 
-from __future__ import annotations
-
 import csv
 import io
 import re

@@ -1,7 +1,5 @@
 """MLflow: the only module that knows it. What is logged there, and when, is `runs.tracking`'s."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping

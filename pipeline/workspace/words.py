@@ -1,7 +1,5 @@
 """The default query, and words in messages."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from difflib import get_close_matches
 

@@ -1,7 +1,5 @@
 """Snapshots of the pipeline, and a prepared federation for each test with the undisturbed training to compare with."""
 
-from __future__ import annotations
-
 import os
 import shutil
 from collections.abc import Callable, Iterator

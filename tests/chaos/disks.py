@@ -4,8 +4,6 @@ Operations are found by Python's audit events, a wrapper of `os.fsync`, and a su
 it is undone: the process is a child that ends with its stage.
 """
 
-from __future__ import annotations
-
 import os
 import resource
 import shutil

@@ -1,7 +1,5 @@
 """Run work in a child of this process, which has already imported torch and the pipeline."""
 
-from __future__ import annotations
-
 import gc
 import os
 import sys

@@ -1,7 +1,5 @@
 """Forwards connections from one port of loopback to another: a network that is cut when this process is killed."""
 
-from __future__ import annotations
-
 import asyncio
 import sys
 from contextlib import closing, suppress

@@ -3,8 +3,6 @@
 And the same trainings without any fault, simulated in one process.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import product
 from pathlib import Path

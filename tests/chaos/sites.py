@@ -1,7 +1,5 @@
 """A federation's sites as operators run them: a folder each, the project's own commands, Flower and nginx."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

@@ -1,7 +1,5 @@
 """Small and read-only folders in this process's own mount namespace, so that nothing stays mounted."""
 
-from __future__ import annotations
-
 import ctypes
 import os
 import subprocess

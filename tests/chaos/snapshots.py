@@ -1,7 +1,5 @@
 """The tiny pipeline a stage at a time: the workspace before each stage, and the digests of what the stage leaves."""
 
-from __future__ import annotations
-
 import gzip
 import hashlib
 import json

@@ -4,8 +4,6 @@
 at random moments of `dvc repro`.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import random

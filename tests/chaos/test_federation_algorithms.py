@@ -3,8 +3,6 @@
 test_federation_faults.py disturbs AdaFedSelectKD with `local_start: own`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

@@ -4,8 +4,6 @@ University waits in the middle of its training in round 2, or the server after i
 is broken. Only what was begun and not written is computed again.
 """
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

@@ -1,7 +1,5 @@
 """The processes of a site: restarted when they die, stopped with their children, and told from other programs."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import socket

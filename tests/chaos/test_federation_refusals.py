@@ -3,8 +3,6 @@
 The server lists University and Council and waits for them. Whatever connects is not what it waits for.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 import ssl

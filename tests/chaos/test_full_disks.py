@@ -3,8 +3,6 @@
 Each gives one plain line, or the stage goes on without MLflow. One plain re-run ends with the same bytes.
 """
 
-from __future__ import annotations
-
 import shutil
 import sqlite3
 import subprocess

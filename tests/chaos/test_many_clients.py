@@ -3,8 +3,6 @@
 A head of 20 classes trains on made-up vectors of 64 numbers; 20 clients a round. Every rule for aggregation is tried.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import psutil

@@ -1,7 +1,5 @@
 """How examples fall into batches, and rounds that are too short."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

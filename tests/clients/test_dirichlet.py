@@ -1,7 +1,5 @@
 """Skewed partitions: the hand-worked draws, what they must keep, and the distributions that they are meant to have."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Every meeting is tested once over the three folds, and no series of meetings is on both sides of a test."""
 
-from __future__ import annotations
-
 from collections import Counter
 from dataclasses import replace
 from itertools import product

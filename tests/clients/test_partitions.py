@@ -1,7 +1,5 @@
 """Partitions of meetings: properties that hold for any corpus, and the checks of what is drawn."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """Clients of a federation on labelled texts: who holds what, and partitions that come from a file."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Which texts of a data set are used."""
 
-from __future__ import annotations
-
 import pytest
 from test_skews import texts
 

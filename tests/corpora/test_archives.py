@@ -1,7 +1,5 @@
 """Data sets that come as archives: what is taken of them, under which names, and that it is what was published."""
 
-from __future__ import annotations
-
 import io
 import tarfile
 import urllib.request

@@ -1,7 +1,5 @@
 """Corpora: cleaning, spans, sources and Table II."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any, get_args

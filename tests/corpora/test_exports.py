@@ -1,7 +1,5 @@
 """Exports that name speakers in other ways, in other encodings, damaged: every word has its speaker, or `Unknown`."""
 
-from __future__ import annotations
-
 import html
 import json
 from collections.abc import Callable, Sequence

@@ -1,7 +1,5 @@
 """A fixed shuffle, and the examples of the corpora that a plan names."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

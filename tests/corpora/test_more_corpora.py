@@ -1,7 +1,5 @@
 """SAMSum, AMI, ICSI, ELITR and MeetingBank: from files as published to examples."""
 
-from __future__ import annotations
-
 import csv
 import gzip
 import io

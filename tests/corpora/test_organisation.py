@@ -1,7 +1,5 @@
 """A folder of meetings as an organisation has it: summaries beside them, what is wrong and where, roles for names."""
 
-from __future__ import annotations
-
 import unicodedata
 import zipfile
 from pathlib import Path

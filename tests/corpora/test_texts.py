@@ -1,7 +1,5 @@
 """Published and own labelled texts -> records, on a few made-up files."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from contextlib import nullcontext

@@ -1,7 +1,5 @@
 """Transcripts as Zoom, Teams, Meet and Webex export them, on short made-up meetings."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from time import process_time
 

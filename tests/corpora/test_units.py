@@ -1,7 +1,5 @@
 """Documents in units: what a unit is, which of them are an extract, and folders of one's own."""
 
-from __future__ import annotations
-
 from collections import Counter
 from pathlib import Path
 

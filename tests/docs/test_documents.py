@@ -1,7 +1,5 @@
 """Documents are what their templates give, and templates fail where a number has no source."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

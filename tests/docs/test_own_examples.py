@@ -1,7 +1,5 @@
 """The system of docs/methods.md, taken out of the page and run: a method, an objective, a task and an experiment."""
 
-from __future__ import annotations
-
 import json
 import re
 import sys

@@ -1,7 +1,5 @@
 """The task and the data set of docs/texts.md, taken out of the page and run: one file and one line."""
 
-from __future__ import annotations
-
 import csv
 import json
 import re

@@ -1,7 +1,5 @@
 """Behind the sentences of SECURITY.md stand tests that exist."""
 
-from __future__ import annotations
-
 import re
 
 from conftest import ROOT

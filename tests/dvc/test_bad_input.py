@@ -1,7 +1,5 @@
 """Every kind of bad input, at the command line: one line that says what, where and what to do; exit status 1."""
 
-from __future__ import annotations
-
 import shutil
 import sys
 from collections.abc import Callable

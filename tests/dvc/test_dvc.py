@@ -1,7 +1,5 @@
 """What the real `dvc` runs again, and what it leaves alone, in a workspace in which everything has run."""
 
-from __future__ import annotations
-
 import os
 import shutil
 

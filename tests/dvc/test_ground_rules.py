@@ -3,8 +3,6 @@
 A clone has committed files alone, or a remote, too.
 """
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 from pathlib import Path

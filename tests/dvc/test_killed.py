@@ -1,7 +1,5 @@
 """A training that is killed goes on where it was."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import sqlite3

@@ -1,7 +1,5 @@
 """What is special to labelled texts: clients of every kind, cuts, shared decoding, and the page of tasks."""
 
-from __future__ import annotations
-
 import shutil
 from typing import Any
 

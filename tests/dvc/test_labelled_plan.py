@@ -1,7 +1,5 @@
 """Plans of labelled texts: which runs no page shows, and how its settings are shown."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """What is special to meetings: several models a client, teachers, words, the main page and the paper's page."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Runs in MLflow's store: a projection of files, and the status of each training."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

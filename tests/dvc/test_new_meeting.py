@@ -1,7 +1,5 @@
 """A meeting of one's own, summarized with a trained client's adapter."""
 
-from __future__ import annotations
-
 import importlib
 import re
 from pathlib import Path

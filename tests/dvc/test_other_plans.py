@@ -1,7 +1,5 @@
 """Plans unlike the shared one, stage by stage: own meetings, and two seeds with an encoder-decoder."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import shutil

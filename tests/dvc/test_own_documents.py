@@ -1,7 +1,5 @@
 """Documents of one's own: every stage of rules, of one model and of a model a client, and the extract of a new text."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from statistics import fmean
 from typing import Any

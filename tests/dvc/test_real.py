@@ -1,7 +1,5 @@
 """The stages of the main table on real meetings with the embedded backbone, at one example a client."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """What stages write, and what they do again, for runs of every task and setting, on samples with tiny backbones."""
 
-from __future__ import annotations
-
 import html
 import re
 import shutil

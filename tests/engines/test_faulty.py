@@ -1,7 +1,5 @@
 """Simulated faults: their probabilities, the clock, and equal bits each time."""
 
-from __future__ import annotations
-
 from collections import Counter
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Clients in this process: the order of answers, what is sent, what is stored, and what never leaves."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Sequence
 from pathlib import Path

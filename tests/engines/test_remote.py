@@ -3,8 +3,6 @@
 Killed servers and nodes are in test_remote_resumed.py.
 """
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from pathlib import Path

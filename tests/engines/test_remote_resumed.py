@@ -1,7 +1,5 @@
 """Deployed trainings with killed servers, killed nodes and slow clients: no answer is lost, no one waits in vain."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Shares of wins, ties and losses with intervals, and how far raters agree."""
 
-from __future__ import annotations
-
 import pandas as pd
 import pytest
 

@@ -1,7 +1,5 @@
 """Effects, their intervals and p, worked by hand on few groups."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from pathlib import Path

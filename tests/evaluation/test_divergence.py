@@ -1,7 +1,5 @@
 """Divergence between clients and entropy deciles, by hand."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Intervals and p-values by signs of whole meetings, worked by hand, and their coverage at our cluster sizes."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from itertools import product
 from statistics import fmean

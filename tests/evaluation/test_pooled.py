@@ -1,7 +1,5 @@
 """Figures over the texts of all clients, and of each client, with numbers worked by hand."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

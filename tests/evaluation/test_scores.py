@@ -1,7 +1,5 @@
 """Scores of examples and the figures of tables, with numbers worked by hand."""
 
-from __future__ import annotations
-
 from pipeline.evaluation.scores import Scored, figures_of, over_seeds, read_rows
 
 

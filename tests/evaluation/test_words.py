@@ -1,7 +1,5 @@
 """Words and what was distilled: the paper's example by hand."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from conftest import make_backbone, make_example

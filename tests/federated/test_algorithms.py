@@ -1,7 +1,5 @@
 """Each algorithm against its formula, with adapters of one number and clients whose training is known."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

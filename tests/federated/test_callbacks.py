@@ -1,7 +1,5 @@
 """Callbacks: when a training ends, what is saved, and what is reported."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path

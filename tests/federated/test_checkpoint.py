@@ -1,7 +1,5 @@
 """Checkpoints: a resumed training has the same bits; a damaged or foreign checkpoint is an error of one line."""
 
-from __future__ import annotations
-
 import json
 import sqlite3
 from collections.abc import Callable, Mapping

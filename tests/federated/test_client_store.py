@@ -1,7 +1,5 @@
 """What clients store: in blobs, the last used in memory, too, with the behaviour of a dict."""
 
-from __future__ import annotations
-
 import torch
 from hypothesis import given
 from hypothesis import strategies as st

@@ -4,8 +4,6 @@ Clients A, B, C have their optima at 4, 80 and 12, with one example each. From 0
 averaging gives 16 with B and 4 without.
 """
 
-from __future__ import annotations
-
 import re
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping

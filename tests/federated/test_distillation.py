@@ -9,8 +9,6 @@ q_l = (1/3, 1/3, 1/3). Then
     0.8 · CE + 0.2 · KL = ln 3 − 0.3 ln 2 = 0.8907
 """
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

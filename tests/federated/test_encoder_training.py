@@ -1,7 +1,5 @@
 """Training above a cut encoder: equality with plain transformers, every algorithm, and schedules by hand."""
 
-from __future__ import annotations
-
 import importlib
 from collections.abc import Sequence
 from typing import Any

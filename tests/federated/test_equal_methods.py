@@ -1,7 +1,5 @@
 """Identities between methods, bit for bit unless a tolerance is given."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 

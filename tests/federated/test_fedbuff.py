@@ -1,7 +1,5 @@
 """FedBuff: staleness by hand, the buffer, and FedAvg as a special case."""
 
-from __future__ import annotations
-
 import pytest
 from federations import build
 from halfway import engine, number, one, run

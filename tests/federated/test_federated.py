@@ -1,7 +1,5 @@
 """Trainings of several rounds: who trains, what is sent, what history has, and what clients store."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from federations import (

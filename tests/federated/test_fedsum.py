@@ -1,7 +1,5 @@
 """FedSum's parts, with the figures of its definitions worked by hand."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 

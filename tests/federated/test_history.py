@@ -1,7 +1,5 @@
 """History as a table, the best rounds, and whether a training has converged."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 

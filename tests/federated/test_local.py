@@ -1,7 +1,5 @@
 """A client's local training: what changes, what stops it, and what its trace has."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import replace

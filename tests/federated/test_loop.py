@@ -1,7 +1,5 @@
 """Which clients take part in which round, the progress before the first, and random numbers by name."""
 
-from __future__ import annotations
-
 from federations import build
 from halfway import engine, one
 

@@ -1,7 +1,5 @@
 """Masks as files with one bit per token, by client, name and round."""
 
-from __future__ import annotations
-
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """Robust rules by hand, and their special cases without faulty clients."""
 
-from __future__ import annotations
-
 from functools import partial
 from typing import Any
 

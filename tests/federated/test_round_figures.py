@@ -1,7 +1,5 @@
 """The server's figures of a round, where figures go, and which figures of clients are refused."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable
 from dataclasses import replace

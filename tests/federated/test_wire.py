@@ -1,7 +1,5 @@
 """What is sent arrives with the same bits."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from conftest import noisy_adapter

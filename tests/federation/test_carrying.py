@@ -1,7 +1,5 @@
 """Messages over Unix sockets: from the training to a node's worker and back, through relays that may die."""
 
-from __future__ import annotations
-
 import re
 import socket
 import threading

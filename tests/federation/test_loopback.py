@@ -1,7 +1,5 @@
 """`make federation`: when it ends, and how large it is. `make federation` itself runs the processes."""
 
-from __future__ import annotations
-
 import os
 from contextlib import nullcontext
 from itertools import count

@@ -1,7 +1,5 @@
 """A site's settings, certificates, keys and commands. What starts processes is in tests/chaos."""
 
-from __future__ import annotations
-
 import datetime
 import os
 import signal

@@ -4,8 +4,6 @@ Tiny weights and a few made-up meetings. Both sites share one folder here. `make
 folders, over Flower.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import threading

@@ -1,7 +1,5 @@
 """A classifier over two organisations with a file of texts each; each node is a process with a folder."""
 
-from __future__ import annotations
-
 import multiprocessing
 import os
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Write the golden files again, or with `--compare` say what differs."""
 
-from __future__ import annotations
-
 import shutil
 import sys
 import tempfile

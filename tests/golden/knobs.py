@@ -1,7 +1,5 @@
 """The resolved knobs of every training of every experiment at every scale."""
 
-from __future__ import annotations
-
 import gzip
 import json
 from contextlib import chdir

@@ -1,7 +1,5 @@
 """Hashes of what a workspace's tiny pipeline has computed."""
 
-from __future__ import annotations
-
 import csv
 import hashlib
 import json

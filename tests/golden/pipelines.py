@@ -1,7 +1,5 @@
 """The tiny pipelines that are hashed: each experiment as it is committed, but for its size."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Adapters: Eq. 5 and LoRA by hand, hooks, bytes and files."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Backbones: what is stored is exact against the uncached model, for every family."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """An encoder with a frozen part: what is stored, what trains above, and that both are the model."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Packed linear layers: the same numbers as the plain ones, forward and backward."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from torch import nn

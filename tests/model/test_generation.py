@@ -1,7 +1,5 @@
 """Decoding equals transformers' own `generate`, where both can say what is wanted."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A GPU computes what the processor does, for every family; left out where there is none."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Weights that cannot be obtained, or not as wanted: one line that says what to do."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

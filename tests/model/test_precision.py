@@ -1,7 +1,5 @@
 """bf16: what may differ from fp32, and by how much, for every family."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """How a process computes here: its threads, and the memory that its tensors leave."""
 
-from __future__ import annotations
-
 import ctypes
 import resource
 import subprocess

@@ -1,7 +1,5 @@
 """The prefix store: what goes in comes out, and what is wrong is one line."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The page that quotes predictions: of which runs and examples."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """What faults cost, worked by hand; the page on them; and the plan of the experiment that ships."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

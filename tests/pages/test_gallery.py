@@ -1,7 +1,5 @@
 """The page of federations: who has what in every setting."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The pages of a plan, from results in files: which runs they show, and what they say of the others."""
 
-from __future__ import annotations
-
 from contextlib import suppress
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The page on tasks with labels, from results in files."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

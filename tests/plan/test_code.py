@@ -1,7 +1,5 @@
 """Which code a stage depends on, as hashes: a comment changes none."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterator
 from pathlib import Path

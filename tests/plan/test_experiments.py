@@ -1,7 +1,5 @@
 """The committed experiments: each can be planned at every scale, and is what its page says."""
 
-from __future__ import annotations
-
 from functools import cache
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """params.yaml: every mistake is one line that names the key; whose value a run has."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What params.yaml means: an order a stage, which changes with what the stage depends on and with nothing else."""
 
-from __future__ import annotations
-
 from functools import reduce
 from operator import getitem
 from pathlib import Path

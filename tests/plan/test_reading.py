@@ -1,7 +1,5 @@
 """How params.yaml is read: plain values on one line each, scales, and rows that are like others."""
 
-from __future__ import annotations
-
 import shutil
 from difflib import unified_diff
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Effects as rows of pages and of CSV files."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

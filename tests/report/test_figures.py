@@ -1,7 +1,5 @@
 """What figures show: points, bars and cells, from numbers worked by hand."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """What a reader must know before believing a number, from numbers worked by hand."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from dataclasses import replace

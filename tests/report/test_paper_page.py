@@ -1,7 +1,5 @@
 """The page on the paper: rows of its sections, from numbers worked by hand."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The paper's effects and sections, compared with the experiments that ship."""
 
-from __future__ import annotations
-
 from statistics import fmean
 
 import pytest

@@ -1,7 +1,5 @@
 """Pieces of the page on the paper, from numbers worked by hand."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

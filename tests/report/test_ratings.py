@@ -1,7 +1,5 @@
 """Human ratings: which examples are drawn, what a sheet shows, what an import accepts."""
 
-from __future__ import annotations
-
 import html
 import json
 import shutil

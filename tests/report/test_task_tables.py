@@ -1,7 +1,5 @@
 """Tables of tasks with labels, with numbers worked by hand."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """The command line: what a person reads when a command ends early, and what one with nothing to do imports."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from typing import NoReturn

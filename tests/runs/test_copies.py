@@ -1,7 +1,5 @@
 """A copy of the workspace, laid out for `make smoke`."""
 
-from __future__ import annotations
-
 import shutil
 
 import pytest

@@ -1,7 +1,5 @@
 """What is predicted: which of a run's models, under which name texts are cached, and for several runs in turn."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace

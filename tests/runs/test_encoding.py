@@ -1,7 +1,5 @@
 """Encoding a setting's examples: what is computed and stored, and the index of each run."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 from typing import Any
 

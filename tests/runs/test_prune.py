@@ -1,7 +1,5 @@
 """Which files of work/ still have a run to wait for."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace

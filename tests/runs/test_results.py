@@ -1,7 +1,5 @@
 """Results as files, what is refused and what is missing; and scores and histories, read and compared."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import math

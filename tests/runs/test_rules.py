@@ -1,7 +1,5 @@
 """Rules that choose units or turns without a model, with scores worked by hand."""
 
-from __future__ import annotations
-
 import hashlib
 from pathlib import Path
 

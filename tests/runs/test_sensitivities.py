@@ -1,7 +1,5 @@
 """Comparisons once more with one thing changed, from scores worked by hand."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

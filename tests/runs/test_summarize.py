@@ -1,7 +1,5 @@
 """Choosing the turns of a new meeting that fit, and reading all of it in parts."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise

@@ -1,7 +1,5 @@
 """Fair tuning: which trials there are, and what they are judged by."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Callable
 from pathlib import Path

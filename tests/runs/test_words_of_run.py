@@ -1,7 +1,5 @@
 """Which words of its training summaries a run distilled: from masks on disk to tables."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 

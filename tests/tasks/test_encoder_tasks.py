@@ -1,7 +1,5 @@
 """The three tasks on an encoder: what is read, stored and predicted, and how it is scored."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

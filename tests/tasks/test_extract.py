@@ -1,7 +1,5 @@
 """Extracts: what is read of a document, the network above its units' vectors, and what is chosen."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 

@@ -1,7 +1,5 @@
 """ROUGE, similarity and the looks of a summary, with numbers worked by hand."""
 
-from __future__ import annotations
-
 import pytest
 
 from pipeline.corpora.conversation import Conversation

@@ -1,7 +1,5 @@
 """Files: nothing half-written, also when the disk is full."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Where everything lies: in the repository's root, in an experiment's folder, and in a copy of either."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

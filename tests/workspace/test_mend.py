@@ -1,7 +1,5 @@
 """DVC's own files, as a kill leaves them: cut short anywhere."""
 
-from __future__ import annotations
-
 import json
 import os
 from pathlib import Path

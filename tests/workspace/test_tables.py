@@ -1,7 +1,5 @@
 """Tables as CSV: what is written is read, and no spreadsheet takes a text for a formula."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

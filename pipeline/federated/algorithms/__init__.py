@@ -4,8 +4,6 @@ To add an algorithm, add a file and a line here. Only the plan reads this table;
 order names, so a new line retrains nothing.
 """
 
-from __future__ import annotations
-
 ALGORITHMS: dict[str, str] = {
     "AdaSingle": "pipeline.federated.algorithms.single",
     "AdaCentralized": "pipeline.federated.algorithms.centralized",

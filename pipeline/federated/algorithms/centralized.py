@@ -9,8 +9,6 @@ A round passes over all examples, so it equals a federated round in examples, no
 its own best round of the one model.
 """
 
-from __future__ import annotations
-
 from pipeline.federated.algorithm import Algorithm, Knobs
 from pipeline.federated.algorithms.single import build as build_single
 

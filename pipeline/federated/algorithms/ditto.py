@@ -8,8 +8,6 @@ Li et al., "Ditto: Fair and Robust Federated Learning Through Personalization", 
 The paper's λ is μ here. Each client trains twice per round, on the same batches.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from pydantic import Field

@@ -7,8 +7,6 @@ the average of theirs, weighted by their numbers of examples n_i:
     w_i ← client i trains w          w ← Σ_i (n_i / Σ_j n_j) w_i
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Literal

@@ -8,8 +8,6 @@ With Δ = Σ p_i (w_i − w):
 This is AdaFedOPT's `momentum` with η = 1. With β = 0 it is AdaFedAvg.
 """
 
-from __future__ import annotations
-
 from pydantic import Field
 
 from pipeline.federated.algorithm import Algorithm, Knobs

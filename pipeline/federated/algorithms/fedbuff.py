@@ -10,8 +10,6 @@ round; the others continue to train the model that they received. If K is the nu
 and with η = 1 this is AdaFedAvg.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from pydantic import Field

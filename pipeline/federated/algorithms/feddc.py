@@ -9,8 +9,6 @@ local epochs becomes two half-rounds of E / 2 for one draw of clients:
 So `rounds` counts half-rounds, and a pair of them has the same clients.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 import torch

@@ -4,8 +4,6 @@ Feng et al., "Adapter-based Selective Knowledge Distillation for Federated Multi
 Section V-C, Fig. 12: s_t = 1 on every subword of a reference word with the tag NOUN, PROPN or VERB (not AUX), else 0.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from pipeline.corpora.tagging import nouns_and_verbs

@@ -4,8 +4,6 @@ Feng et al., "Adapter-based Selective Knowledge Distillation for Federated Multi
 Section III-C2, Eq. 6: AdaFedSelectKD without the selection, s_t = 1 for all t.
 """
 
-from __future__ import annotations
-
 from pipeline.federated.algorithm import Algorithm
 from pipeline.federated.algorithms.fedselectkd import DistillationKnobs, assemble
 from pipeline.federated.objectives.distillation import Distillation

@@ -8,8 +8,6 @@ with a_i = 1, since their a_i for momentum SGD does not apply to AdamW. Client i
 If all τ_i are equal, this is AdaFedAvg.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from pipeline.federated.algorithm import Algorithm, Context, Knobs, ServerState, Update, WeightedMean

@@ -12,8 +12,6 @@ m₀ = 0, v₀ = ε², no bias correction. The paper's τ is ε here. `momentum`
 η = 1 it is AdaFedAvg.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Literal
 

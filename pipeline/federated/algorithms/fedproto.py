@@ -8,8 +8,6 @@ has its own model:
     server:    P̄^ξ ← Σ_i N_i^ξ P_i^ξ / Σ_i N_i^ξ
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 import torch

@@ -8,8 +8,6 @@ where the squared norm is summed over all tensors, so that μ (w − w_server) i
 is AdaFedAvg.
 """
 
-from __future__ import annotations
-
 from functools import partial
 
 from pydantic import Field

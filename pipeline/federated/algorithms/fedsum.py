@@ -14,8 +14,6 @@ which each client computes for itself. `mode: as_released` follows the authors' 
 the limits are never reset, L_pm has its own pass, and L_po has no gradient; its draw is `by_examples`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import replace
 from typing import Literal

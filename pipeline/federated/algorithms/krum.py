@@ -8,8 +8,6 @@ Blanchard et al., "Machine Learning with Adversaries: Byzantine Tolerant Gradien
 m = 1 is Krum. It tolerates f faulty clients of n ≥ 2f + 3. All clients have equal weights.
 """
 
-from __future__ import annotations
-
 import torch
 from pydantic import Field
 from torch import Tensor

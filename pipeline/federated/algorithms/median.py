@@ -8,8 +8,6 @@ For an even number of clients it is the mean of the middle two. It tolerates few
 have equal weights.
 """
 
-from __future__ import annotations
-
 from torch import Tensor
 
 from pipeline.federated.algorithm import Algorithm, Knobs

@@ -7,8 +7,6 @@ Sun et al., "Can You Really Backdoor Federated Learning?", 2019, Section 4. With
 A client can move the server's adapter by at most p_i M. If no change is longer than M, this is AdaFedAvg.
 """
 
-from __future__ import annotations
-
 from pydantic import Field
 from torch import Tensor
 

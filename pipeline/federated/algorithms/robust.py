@@ -1,7 +1,5 @@
 """Robust aggregation: rules that see all updates of a round as one matrix, to tolerate faulty ones."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 
 import torch

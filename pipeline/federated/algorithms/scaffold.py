@@ -13,8 +13,6 @@ gradient of the objective that the average w minimizes. The paper's clients run 
 gradient, which is a heuristic; the report mentions it. Sending control variates doubles the bytes of a round.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from typing import Literal
 

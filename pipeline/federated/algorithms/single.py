@@ -8,8 +8,6 @@ Summarization", Section IV-B:
 Nothing is sent, and there is no server's model.
 """
 
-from __future__ import annotations
-
 from pipeline.federated.algorithm import Algorithm, ClientData, ClientResult, ClientState, Knobs, Sent
 from pipeline.federated.algorithms.fedavg import result_of
 from pipeline.federated.randomness import Randomness

@@ -7,8 +7,6 @@ Yin et al., "Byzantine-Robust Distributed Learning: Towards Optimal Statistical 
 It tolerates f faulty clients; f = 0 is the plain mean. All clients have equal weights.
 """
 
-from __future__ import annotations
-
 from pydantic import Field
 from torch import Tensor
 

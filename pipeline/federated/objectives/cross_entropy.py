@@ -4,8 +4,6 @@ Logarithms of all probabilities would cost a second pass over the vocabulary. Th
 c = ln Σ exp z, ln q = z − c, so that Σ p ln q = Σ p z − c.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Bars: ratings, parts of speech, and bytes sent."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Lines over rounds, time, bytes and the teacher's entropy."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 
 from matplotlib.figure import Figure

@@ -1,7 +1,5 @@
 """Values with 95% intervals: effects, scores of runs by client, and a knob against what it does."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping, Sequence
 from statistics import fmean
 

@@ -1,7 +1,5 @@
 """Tables as pictures: numbers in cells, labels by client, and divergences between clients."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Literal
 

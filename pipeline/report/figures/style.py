@@ -1,7 +1,5 @@
 """How all figures look, and how they are saved: PNG and SVG, the same bytes for the same data."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path

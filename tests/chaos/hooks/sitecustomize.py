@@ -5,8 +5,6 @@ renamed to met.json at its moment, which comes once. "wait" goes on when met.jso
 a node adds a line to trainings.txt. A server sends the app in `app`, if there is one.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import sys
