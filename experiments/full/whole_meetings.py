@@ -7,8 +7,6 @@ meeting's domain writes both summaries. results/whole_meetings.csv has a row for
 results/whole_meetings_means.csv the means over domains, and the difference with its interval over meetings.
 """
 
-from __future__ import annotations
-
 import argparse
 from collections.abc import Iterator
 from typing import Any
