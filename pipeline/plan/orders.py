@@ -30,6 +30,8 @@ LEFT_OUT = "left_out.json"
 
 
 class Order(Record):
+    """What a stage's result depends on besides its inputs: the code, packages' versions, and what was skipped."""
+
     code: dict[str, str]
     packages: dict[str, str] = Field(default_factory=dict)
     left_out: str | None = OPTIONAL

@@ -139,19 +139,23 @@ def is_locked(path: Path) -> bool:
 
 
 def write_bytes(path: Path, content: bytes) -> None:
+    """Replace a file by these bytes, atomically."""
     with replacing(path) as temporary:
         temporary.write_bytes(content)
 
 
 def write_text(path: Path, content: str) -> None:
+    """Replace a file by a text in UTF-8, atomically."""
     write_bytes(path, content.encode("utf-8"))
 
 
 def write_json(path: Path, value: object) -> None:
+    """Replace a file by a value as JSON, atomically."""
     write_text(path, json.dumps(value, indent=1, ensure_ascii=False) + "\n")
 
 
 def write_jsonl(path: Path, rows: Iterable[object]) -> None:
+    """Replace a file by a line of JSON for each row, atomically."""
     with replacing(path) as temporary, temporary.open("w", encoding="utf-8") as stream:
         for row in rows:
             stream.write(json.dumps(row, ensure_ascii=False) + "\n")
@@ -191,6 +195,7 @@ def _read_text(path: Path, remedy: str) -> str:
 
 
 def sha256_file(path: Path) -> str:
+    """The SHA-256 of a file's bytes, in hexadecimal."""
     with path.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
@@ -201,4 +206,5 @@ def canonical(value: object) -> str:
 
 
 def sha256_json(value: object) -> str:
+    """The SHA-256 of a value's canonical JSON, in hexadecimal."""
     return hashlib.sha256(canonical(value).encode("utf-8")).hexdigest()

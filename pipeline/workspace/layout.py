@@ -177,4 +177,5 @@ def mirror() -> Path | None:
 
 
 def mlflow_uri() -> str:
+    """The address of MLflow's database."""
     return f"sqlite:///{home() / 'mlflow.db'}"

@@ -79,11 +79,13 @@ class Store:
             self._client.set_terminated(run, status)
 
     def params(self, run: str, values: Json) -> None:
+        """Log parameters; those of nested values get dotted names."""
         from mlflow.entities import Param
 
         self._client.log_batch(run, params=[Param(key, str(value)) for key, value in _flat(values)])
 
     def metrics(self, run: str, values: Mapping[str, float], step: int = 0) -> None:
+        """Log metrics at a step, a round as a rule; values that are not a number are skipped."""
         from mlflow.entities import Metric
 
         # A round's place on the time axis is its number: the projection gives the same store every time.
@@ -104,6 +106,7 @@ class Store:
         flush(target.parent)
 
     def finish(self, run: str) -> None:
+        """Mark a run as complete and finished."""
         self._client.set_tag(run, COMPLETE_TAG, "true")
         self._client.set_terminated(run)
 

@@ -16,4 +16,5 @@ Hyperparameters = Knobs  # there are none
 
 
 def build(hyper: Hyperparameters) -> Algorithm:
+    """Training of one pooled client, with AdaSingle's parts."""
     return build_single(hyper, pooled=True)

@@ -25,6 +25,8 @@ class Hyperparameters(Knobs):
 
 
 def build(hyper: Hyperparameters) -> Algorithm:
+    """Two trainings a client a round; the server averages the shared adapter alone."""
+
     def client_update(sent: Sent, state: ClientState, data: ClientData, rng: Randomness) -> ClientResult:
         shared = data.fit(sent.adapter, rng)
         personal = data.fit(state.adapter, rng, pull=proximal(hyper.mu, sent.adapter))

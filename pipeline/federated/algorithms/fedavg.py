@@ -98,5 +98,6 @@ def averaging(aggregation: Aggregation = "weighted", *, count: bool = False) -> 
 
 
 def build(hyper: Hyperparameters) -> Algorithm:
+    """Local training from the server's adapter, then the clients' weighted mean."""
     keep = hyper.client_optimizer_state == "keep"
     return Algorithm(local_training(keep_moments=keep), averaging(hyper.aggregation), evaluates="server", stateful=keep)

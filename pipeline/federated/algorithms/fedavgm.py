@@ -23,6 +23,7 @@ class Hyperparameters(Knobs):
 
 
 def build(hyper: Hyperparameters) -> Algorithm:
+    """AdaFedAvg's clients, and a momentum step of rate 1 on the server."""
     momentum = ServerOptimizer(
         server_optimizer="momentum", server_learning_rate=1.0, server_momentum=hyper.server_momentum
     )

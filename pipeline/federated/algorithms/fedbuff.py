@@ -29,6 +29,8 @@ class Hyperparameters(Knobs):
 
 
 def build(hyper: Hyperparameters) -> Algorithm:
+    """AdaFedAvg's clients send changes, which the server weights by examples and by age in rounds."""
+
     def server_update(state: ServerState, updates: Iterable[Update], context: Context) -> ServerState:
         mean = WeightedMean()
         for update in updates:

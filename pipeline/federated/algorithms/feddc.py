@@ -43,4 +43,5 @@ def server_update(state: ServerState, updates: Iterable[Update], context: Contex
 
 
 def build(_hyper: Hyperparameters) -> Algorithm:
+    """Two rounds a draw: an exchange of models, then their mean."""
     return Algorithm(client_update, server_update, evaluates="server", shares=shares, rounds_a_draw=2, stateful=False)

@@ -16,5 +16,6 @@ Hyperparameters = DistillationKnobs
 
 
 def build(hyper: Hyperparameters) -> Algorithm:
+    """AdaFedSelectKD with every token of a noun or verb selected, and no other."""
     objective = Distillation(EVERY_TOKEN, hyper.weight, direction=hyper.kd_direction, mark=nouns_and_verbs)
     return replace(assemble(hyper, objective), marks_words=True)

@@ -13,4 +13,5 @@ Hyperparameters = DistillationKnobs
 
 
 def build(hyper: Hyperparameters) -> Algorithm:
+    """AdaFedSelectKD with every token selected."""
     return assemble(hyper, Distillation(EVERY_TOKEN, hyper.weight, direction=hyper.kd_direction))

@@ -29,4 +29,5 @@ def server_update(state: ServerState, updates: Iterable[Update], _context: Conte
 
 
 def build(_hyper: Hyperparameters) -> Algorithm:
+    """Clients send their normalized change; the server scales the mean by the effective number of steps."""
     return Algorithm(client_update, server_update, evaluates="server", stateful=False)

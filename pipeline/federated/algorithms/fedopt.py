@@ -68,4 +68,5 @@ def stepping(hyper: Hyperparameters) -> ServerUpdate:
 
 
 def build(hyper: Hyperparameters) -> Algorithm:
+    """AdaFedAvg's clients, and a step of the chosen optimizer on the server."""
     return Algorithm(client_update, stepping(hyper), evaluates="server", stateful=False)

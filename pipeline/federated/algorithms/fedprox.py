@@ -29,5 +29,6 @@ def proximal(mu: float, anchor: Adapter) -> Pull:
 
 
 def build(hyper: Hyperparameters) -> Algorithm:
+    """AdaFedAvg with the gradient of the proximal term, mu (w - server), added at each step."""
     client_update = local_training(pull=partial(proximal, hyper.mu))
     return Algorithm(client_update, averaging(), evaluates="server", stateful=False)

@@ -123,4 +123,5 @@ def others_mean(server: Adapter, own: Adapter, share: float) -> Adapter:
 
 
 def build(hyper: Hyperparameters) -> Algorithm:
+    """Local training with distillation where the teacher's entropy is below tau; the server averages."""
     return assemble(hyper, Distillation(hyper.tau, hyper.weight, hyper.select, hyper.kd_direction))

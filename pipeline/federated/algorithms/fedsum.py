@@ -81,6 +81,7 @@ def shares(state: ServerState) -> Sent:
 
 
 def build(hyper: Hyperparameters) -> Algorithm:
+    """Algorithm 1 (server) and Algorithm 2 (client), with the parts that the hyperparameters switch on."""
     released = hyper.mode == "as_released"
 
     def client_update(sent: Sent, state: ClientState, data: ClientData, rng: Randomness) -> ClientResult:

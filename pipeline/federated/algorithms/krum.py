@@ -31,6 +31,7 @@ def scores(updates: Tensor, faulty: int) -> Tensor:
 
 
 def build(hyper: Hyperparameters) -> Algorithm:
+    """The mean of the `chosen` updates with the least sums of distances to their neighbours."""
     faulty, chosen = hyper.faulty, hyper.chosen
 
     def krum(updates: Tensor, _server: Tensor, _examples: Tensor) -> Tensor:

@@ -24,4 +24,5 @@ def median(updates: Tensor, _server: Tensor, _examples: Tensor) -> Tensor:
 
 
 def build(_hyper: Hyperparameters) -> Algorithm:
+    """The coordinate-wise median of a round's adapters."""
     return aggregating(median)

@@ -21,6 +21,8 @@ class Hyperparameters(Knobs):
 
 
 def build(hyper: Hyperparameters) -> Algorithm:
+    """The server's adapter plus the weighted mean of changes, each of norm `max_norm` at most."""
+
     def clipped(updates: Tensor, server: Tensor, examples: Tensor) -> Tensor:
         changes = updates - server
         factors = (hyper.max_norm / changes.norm(dim=1).clamp(min=hyper.max_norm))[:, None]

@@ -81,6 +81,8 @@ def server_update(state: ServerState, updates: Iterable[Update], _context: Conte
 
 
 def build(hyper: Hyperparameters) -> Algorithm:
+    """Clients and server with control variates; the server takes a step of `server_learning_rate`."""
+
     def client_update(sent: Sent, state: ClientState, data: ClientData, rng: Randomness) -> ClientResult:
         """Train w with corrected gradients; send w_i and c_i⁺ − c_i, and store c_i⁺."""
         server = sent.adapter

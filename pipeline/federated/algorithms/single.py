@@ -21,4 +21,5 @@ def client_update(_sent: Sent, state: ClientState, data: ClientData, rng: Random
 
 
 def build(_hyper: Hyperparameters, *, pooled: bool = False) -> Algorithm:
+    """Each client's own training; nothing is sent. `pooled`: one client has all examples."""
     return Algorithm(client_update, lambda server, *_: server, evaluates="local", sends="nothing", pooled=pooled)

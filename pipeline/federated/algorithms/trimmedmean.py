@@ -21,6 +21,7 @@ class Hyperparameters(Knobs):
 
 
 def build(hyper: Hyperparameters) -> Algorithm:
+    """The coordinate-wise mean without the `faulty` least and largest values."""
     faulty = hyper.faulty
 
     def trimmed(updates: Tensor, _server: Tensor, _examples: Tensor) -> Tensor:
