@@ -1,8 +1,8 @@
 """A learner, which is a backbone that is cut somewhere with tensors above the cut, and its training."""
 
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
 from pipeline.clients.setting import Count
 from pipeline.federated.faults import Faults
@@ -62,7 +62,7 @@ class CommonKnobs(Record):
         patience: a training ends when no client's validation loss has fallen for so many rounds.
         local_epochs: passes over a client's examples in a round.
         batch_size: examples in a step.
-        clients_per_round: clients that take part in a round, drawn anew each round; None: all.
+        clients_per_round: clients that take part in a round, drawn anew each round; `all` of them if not given.
         draw: whether clients are drawn alike, or by their numbers of examples.
         client_optimizer: of the clients: AdamW, or SGD without momentum.
         client_schedule: of the learning rate within a round.
@@ -77,7 +77,7 @@ class CommonKnobs(Record):
     patience: Count = 3
     local_epochs: Count = 1
     batch_size: Count = 16
-    clients_per_round: Count | None = None
+    clients_per_round: Annotated[Count | None, BeforeValidator(lambda given: None if given == "all" else given)] = None
     client_optimizer: ClientOptimizer = "adamw"
     client_schedule: Schedule = "constant"
     weight_decay: float = Field(default=0.01, ge=0)

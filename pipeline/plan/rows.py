@@ -109,7 +109,7 @@ class Data(Record):
     target_tokens: Count | None = None
     max_tokens: Count | None = None
     rounds: Count | None = None
-    clients_per_round: Count | None = None
+    clients_per_round: Count | Literal["all"] | None = None
     batch_size: Count | None = None
     rates: Rates = Field(default_factory=Rates)
     knobs: dict[Method, Json] = Field(default_factory=dict)
@@ -173,9 +173,8 @@ class Run(Record):
 
     @property
     def knobs(self) -> Json:
-        """The common knobs of a training and the hyperparameters that it sets; null sets only what may be null."""
-        extra = self.model_extra or {}
-        return {name: value for name, value in extra.items() if value is not None or name == "clients_per_round"}
+        """The common knobs of a training and the hyperparameters that it sets; null leaves one to the data set and file."""
+        return {name: value for name, value in (self.model_extra or {}).items() if value is not None}
 
     @property
     def trains(self) -> bool:

@@ -149,6 +149,7 @@ WITHOUT_TEXTS |= {"sources": ["qmsum", "samsum"], "backbones": ["tiny-llama"]}
 
 LIMITS = {"settings.domains.source_tokens": 77, "data.qmsum.source_tokens": 88, "data.qmsum.max_tokens": 5}
 RATE, VIEW, UNCACHED = "training.learning_rate", "learner.view", "training.learner.uncached"
+DRAWN = "training.clients_per_round"
 
 
 @pytest.mark.parametrize(
@@ -159,6 +160,9 @@ RATE, VIEW, UNCACHED = "training.learning_rate", "learner.view", "training.learn
         ({"data.news.rounds": 5}, "train/news", "training.rounds", 5),
         ({"data.news.rounds": 5, "runs.news.rounds": 7}, "train/news", "training.rounds", 7),
         ({"runs.news.rounds": None}, "train/news", "training.rounds", 3),
+        ({"data.news.clients_per_round": 2, "runs.news.clients_per_round": None}, "train/news", DRAWN, 2),
+        ({"data.news.clients_per_round": 2, "runs.news.clients_per_round": "all"}, "train/news", DRAWN, None),
+        ({"clients_per_round": 2, "data.news.clients_per_round": "all"}, "train/news", DRAWN, None),
         ({"runs.news.rounds_share": 0.6667}, "train/news", "training.rounds", 2),
         ({"runs.news.rounds_share": 0.1}, "train/news", "training.rounds", 1),
         ({"runs.news.prolonged": True, "added_rounds": 4}, "train/news", "training.rounds", 7),
