@@ -17,7 +17,7 @@ from pipeline.errors import QuorumError
 LONGEST = 200  # a unit ends after so many words
 USUAL = 3  # the units of an extract, where a data set does not say how many
 _END = re.compile(r"""(?<=[.!?])(["'”’)]*)\s+(?=["'“‘(£$]?[A-Z0-9])""")
-_OTHER = re.compile(r"[^a-z0-9 ]")
+_LATIN, _ANY = re.compile(r"[^a-z0-9 ]"), re.compile(r"[^\w ]")
 
 
 @dataclass(frozen=True)
@@ -133,8 +133,12 @@ def greedy_labels(units: Sequence[str], reference: str, most: int) -> tuple[int,
 
 
 def _ngrams(text: str) -> tuple[set[tuple[str, ...]], ...]:
-    """The sets of a text's 1- and 2-grams, in lower case and without other signs than letters and digits."""
-    words = _OTHER.sub("", text.lower()).split()
+    """The sets of a text's 1- and 2-grams, in lower case, of a to z and digits; without these, of any script's letters.
+
+    A line ends a word.
+    """
+    line = " ".join(text.lower().split())
+    words = _LATIN.sub("", line).split() or _ANY.sub("", line).split()
     return tuple({tuple(words[i : i + n]) for i in range(len(words) - n + 1)} for n in (1, 2))
 
 

@@ -40,6 +40,13 @@ class BackboneWithHead(Protocol):
         """Each token's surface text."""
 
 
+class BackboneWithStates(BackboneWithHead, Protocol):
+    """A backbone whose head shows what it reads; the plan refuses objectives of states for all others."""
+
+    def states_and_logits(self, prefixes: Sequence[Prefix], adapter: Mapping[str, Tensor]) -> Tensor:
+        """The states before the head's last layer, then its logits: (items, width + classes)."""
+
+
 def backward_through_head(
     head: Head,
     hidden: Tensor,

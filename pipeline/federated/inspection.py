@@ -8,7 +8,7 @@ import torch
 from pipeline.federated.aggregate import change, norm, other_form
 from pipeline.federated.algorithm import Algorithm, Form, Sent
 from pipeline.federated.engine import Arrival, Assignment
-from pipeline.federated.figures import Bounds, undeclared
+from pipeline.federated.figures import undeclared
 from pipeline.model.adapter import Adapter
 
 
@@ -29,7 +29,7 @@ def refusal(
         return None
     update, sent = arrival.update, assignment.sent
     forms = None if algorithm.holds is None else algorithm.holds(sent)
-    bounded = {name for name, form in (forms or {}).items() if form.bounds != Bounds()}
+    bounded = {name for name, form in (forms or {}).items() if form.bounds.largest < math.inf}
     return (
         undeclared(arrival.trace.figures, algorithm.declared)
         or other_form(update.adapter, sent.adapter)

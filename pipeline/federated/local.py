@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
+from typing import cast
 
 import torch
 from torch import Tensor
@@ -14,7 +15,7 @@ from torch import Tensor
 from pipeline.clients.batches import batch_sizes, batches
 from pipeline.errors import QuorumError
 from pipeline.federated.algorithm import Fit, Pull, Trace
-from pipeline.federated.head import BackboneWithHead, Load, backward_through_head, per_token
+from pipeline.federated.head import BackboneWithHead, BackboneWithStates, Load, backward_through_head, per_token
 from pipeline.federated.history import check_names
 from pipeline.federated.objectives.cross_entropy import CROSS_ENTROPY, entropy
 from pipeline.federated.objectives.objective import ItemLosses, Objective
@@ -166,8 +167,7 @@ class LocalClientData:
 
     def _with_states(self, prefixes: Sequence[Prefix], adapter: Adapter) -> Tensor:
         """The states before the head's last layer, then the logits: (items, width + classes)."""
-        found: Tensor = self._backbone.states_and_logits(prefixes, adapter)  # type: ignore[attr-defined]  # see the plan
-        return found
+        return cast("BackboneWithStates", self._backbone).states_and_logits(prefixes, adapter)
 
     def _divisor(self, chosen: Sequence[int]) -> int:
         """What these examples' sum of losses is divided by: the number of their items, or their own."""

@@ -173,7 +173,7 @@ class Run(Record):
 
     @property
     def knobs(self) -> Json:
-        """The common knobs of a training and the hyperparameters that it sets; null leaves one to the data set and file."""
+        """The common knobs of a training and the hyperparameters that it sets; null leaves one to the data set."""
         return {name: value for name, value in (self.model_extra or {}).items() if value is not None}
 
     @property

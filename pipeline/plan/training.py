@@ -20,7 +20,7 @@ from pipeline.plan.learner import Learner, Training, View
 from pipeline.plan.orders import TrainOrder
 from pipeline.plan.schema import Params
 from pipeline.tasks import TASKS
-from pipeline.tasks.task import load_task, writes
+from pipeline.tasks.task import chooses_units, load_task, writes
 from pipeline.workspace.layout import PARAMS
 from pipeline.workspace.record import Json
 
@@ -129,8 +129,10 @@ def _check_fits(params: Params, name: str, algorithm: Algorithm, hyper: BaseMode
     if algorithm.marks_words and not writes(load_task(TASKS[task])):
         wrong = f"{run.method} distils at nouns and verbs of what is written, and {task} writes nothing"
         raise QuorumError(f"{where}: {wrong}; choose another method, such as AdaFedSelectKD")
-    if algorithm.states and not hasattr(load_task(TASKS[task]), "states_and_logits"):
+    if algorithm.states and not chooses_units(load_task(TASKS[task])):
         raise QuorumError(f"{where}: {run.method} needs states before a head, which {task} lacks; choose task: extract")
+    if algorithm.states and params.training_of(name).loss_over != "examples":
+        raise QuorumError(f"{where}: {run.method} divides its losses by documents; write loss_over: examples")
     setting = params.settings[run.setting]
     present = min(params.clients_of(name), params.training_of(name).clients_per_round or math.inf)
     if (needed := max(algorithm.needs, algorithm.buffer or 1)) > present:

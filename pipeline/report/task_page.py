@@ -113,7 +113,7 @@ class TaskPage:
         first = next(iter(label_counts.values()))
         major = None if grouped else rows.majority_row(runs[0], self.order.data[data], first)
         theirs = "" if setting in self.altered else self.names(data)[1]
-        return rows.with_paper(found, self.paper, theirs) + ([major] if major else [])
+        return rows.with_paper(found, setting, self.paper, theirs) + ([major] if major else [])
 
     def _partition(self, run: Outcome) -> Json:
         rough = fmean(roughness(curve) for curve in run.by_round().values())
@@ -192,7 +192,7 @@ class TaskPage:
         fedsum = {title: [run for run in own if run.row.method == "FedSum"] for title, own in runs.items()}
         kinds = {kind: {title: _curves(own, f"share_{kind}") for title, own in fedsum.items()} for kind in KINDS}
         found: dict[str, tuple[Panels, str, str]]
-        found = {kind: (own, f"share of batches that are {kind}", "round") for kind, own in kinds.items()}
+        found = {kind: (own, f"share of units in {kind} batches", "round") for kind, own in kinds.items()}
         found["places"] = (places, "share of the chosen units", "place in the document; the last: all others")
         found["amounts"] = (scored, score, "documents trained")
         found["key_share"] = ({"": self._sweep("key_share", "key_share")}, score, "λ")

@@ -23,7 +23,7 @@ from pipeline.workspace.record import Json
 
 FEW = 8  # the most clients that a table names one by one
 PAPERS = {"fedavg": "FedAvg", "fedprox": "FedProx", "fedopt": "FedOPT"}
-"""Last part of a run's name -> the paper's name of its method."""
+"""What follows the setting in a run's name -> the paper's name of its method."""
 
 
 @dataclass(frozen=True)
@@ -152,13 +152,13 @@ def majority_row(run: Outcome, task: str, label_counts: LabelCounts) -> Json | N
     return {"run": f"always {major[0]}", "method": "majority", run.metric.name: _mean(shares)}
 
 
-def with_paper(rows: Sequence[Json], paper: Rows, task: str) -> list[Json]:
-    """Our rows with the numbers of Table 2, x 100; without them for a task that it lacks."""
+def with_paper(rows: Sequence[Json], setting: str, paper: Rows, task: str) -> list[Json]:
+    """A setting's rows with the numbers of Table 2, x 100; without them for a task that it lacks."""
     if not task:
         return list(rows)
     of_task = [row for row in paper if (row["table"], row["task"]) == ("2", task)]
     known = {row["method"]: 100 * float(row["value"]) for row in of_task if row["metric"].endswith("_fraction")}
-    named = [(row, PAPERS.get(row["run"].partition("-")[2], "")) for row in rows]
+    named = [(row, PAPERS.get(row["run"].removeprefix(f"{setting}-"), "")) for row in rows]
     return [row | {"paper": round(known[name], 2) if name in known else ""} for row, name in named]
 
 

@@ -6,7 +6,7 @@ from statistics import fmean
 from pipeline.corpora.example import examples_of
 from pipeline.plan.orders import EvaluateOrder, planned_run, read_order
 from pipeline.runs.result_files import result_of, text_hash, write_result
-from pipeline.tasks.task import Prediction, load_task
+from pipeline.tasks.task import Prediction, chooses_units, load_task
 from pipeline.workspace import layout
 from pipeline.workspace.files import read_json, read_jsonl
 from pipeline.workspace.record import Json
@@ -28,8 +28,8 @@ def run(name: str, at: Sequence[int] = ()) -> None:
         labels = read_json(layout.partition(order.setting, seed))["labels"]
         rows = [_row(row, examples[row["id"]].group, labels.get(row["id"])) for row in scored]
         scores: Json = {"clients": models["clients"], "examples": rows}
-        if places := getattr(load_task(order.task), "places", None):
-            scores["places"] = places([(examples[row["id"]], row["prediction"]) for row in predicted])
+        if chooses_units(task := load_task(order.task)):
+            scores["places"] = task.places([(examples[row["id"]], row["prediction"]) for row in predicted])
         if models["best"]:
             scores["best"] = _scored(order, models["best"], examples)
         seeds[str(seed)] = {"fingerprint": order.fingerprints[seed]} | result_of(planned_run(run_id), scores)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
-from pipeline.tasks.task import EncoderTask
+from pipeline.tasks.task import EncoderTask, UnitsTask
 
 if TYPE_CHECKING:
     import torch
@@ -37,8 +37,7 @@ class EncoderWithHead:
 
     def states_and_logits(self, prefixes: Sequence[Prefix], adapter: Mapping[str, Tensor]) -> Tensor:
         """The states before the head's last layer, then its logits: (items, width + classes)."""
-        states: Tensor = self.task.states_and_logits(self.encoder, prefixes, adapter)  # type: ignore[attr-defined]
-        return states
+        return cast("UnitsTask", self.task).states_and_logits(self.encoder, prefixes, adapter)
 
     def pieces(self, tokens: Sequence[int]) -> list[str]:
         """No text: a class has none."""

@@ -6,7 +6,7 @@ A task is one module with a `TASK`, and one line in `pipeline.tasks`. A language
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
@@ -127,12 +127,27 @@ class EncoderTask(Task[E], Protocol[E]):
         """The prediction of an example from the logits of its windows, each (items, classes)."""
 
 
+class UnitsTask(EncoderTask[E], Protocol[E]):
+    """A task that chooses units of a text, and whose head shows its states to objectives."""
+
+    def states_and_logits(self, encoder: Encoder, prefixes: Sequence[Prefix], adapter: Mapping[str, Tensor]) -> Tensor:
+        """The states before the head's last layer, then its logits: (items, width + classes)."""
+
+    def places(self, predicted: Iterable[tuple[E, str]]) -> list[int]:
+        """How many chosen units are at each of the first places of their examples, and last at all others."""
+
+
 AnyTask = WriterTask | EncoderTask
 
 
 def writes(task: AnyTask) -> TypeIs[WriterTask]:
     """Whether a language model does the task."""
     return hasattr(task, "predict")
+
+
+def chooses_units(task: AnyTask) -> TypeIs[UnitsTask]:
+    """Whether the task chooses units of a text."""
+    return hasattr(task, "states_and_logits")
 
 
 def load_task(module: str) -> Any:

@@ -34,6 +34,14 @@ def test_greedy_labels_stop_where_no_unit_raises_the_sum() -> None:
     assert greedy_labels(units, "a b c d e", 1) == (0, 1, 0)
 
 
+def test_a_line_of_the_reference_ends_a_word() -> None:
+    assert greedy_labels(["The dog barks.", "The cat sleeps."], "The dog barks.\nThe cat sleeps.", 3) == (1, 1)
+
+
+def test_greedy_labels_of_another_script() -> None:
+    assert greedy_labels(["Собака лает.", "Кошка спит."], "Кошка спит.", 3) == (0, 1)
+
+
 @pytest.mark.parametrize(
     ("length", "units", "count"),
     [(3.0, 20, 3), (0.43, 10, 4), (0.43, 15, 6), (0.43, 1, 1)],

@@ -173,9 +173,9 @@ def test_a_memory_is_refused_that_is_not_as_declared(memory: Adapter, expected: 
 
 
 @pytest.mark.parametrize(
-    ("form", "why"), [(Form((2,), Bounds(0.0)), None), (Form((2,)), "changes the model by 10, over 4")]
+    ("bounds", "why"), [(Bounds(0.0, 99.0), None), (Bounds(0.0), "changes the model by 10, over 4")]
 )
-def test_counts_with_bounds_are_no_change_of_the_model(form: Form, why: str | None) -> None:
-    declaring = replace(FEDAVG, holds=lambda _sent: {"n": form})
+def test_counts_with_a_largest_value_are_no_change_of_the_model(bounds: Bounds, why: str | None) -> None:
+    declaring = replace(FEDAVG, holds=lambda _sent: {"n": Form((2,), bounds)})
     arrival = Arrival("A", Update({"w": W}, 1, 1, {"n": torch.tensor([6.0, 8.0])}), 1, Trace(0.0, 1, 0.0))
     assert refusal(arrival, Assignment("A", Sent({"w": W}), 1), "", declaring, largest_change=4.0) == why

@@ -79,6 +79,29 @@ def test_key_units_in_the_last_column_alone_do_not_reach_the_share_in_the_releas
     assert released(logits, labels, None, one).figures["key_column"][0] == 2
 
 
+def test_the_released_code_has_the_last_batchs_key_column_in_the_next_epoch_too() -> None:
+    first, last = torch.tensor([0, 1, 0]), torch.tensor([0, 0, 1])
+    released, one = Extraction(None, released=True), extras(1)
+    released(logits_of(torch.full((3,), 0.5), first), first, None, one)
+    again = released(logits_of(torch.full((3,), 0.5), last), last, None, one)
+    assert again.figures["key_column"][0] == 2
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="left out: no GPU")
+def test_a_gpu_computes_what_the_processor_does() -> None:
+    heads = Heads(torch.tensor([[1.0, 0.0, 0.0]]), torch.ones(1))
+    near = Prototypes(torch.zeros(2, 2), torch.ones(2, dtype=torch.bool), 0.7)
+    logits = logits_of(torch.full((9,), 0.5), LABELS)
+    here, there = (
+        Extraction(None, part, shared)(
+            logits.to(device), LABELS.to(device), None, {name: own.to(device) for name, own in extras().items()}
+        ).gradient.cpu()
+        for device in ("cpu", "cuda")
+        for part, shared in ((heads, near),)
+    )
+    torch.testing.assert_close(there, here)
+
+
 def test_a_skipped_batch_has_no_gradient() -> None:
     logits = logits_of(torch.full((9,), 0.5), LABELS)
     skipped = Extraction((9.0, 9.0))(logits, LABELS, None, extras(rho=0.5, draw=0.5))
@@ -167,7 +190,7 @@ def test_zeta_is_the_tanh_of_a_distance() -> None:
     torch.testing.assert_close(
         zeta(torch.zeros(2), portraits, "tanh"), torch.tensor([0.0, 0.4621, 0.9951]), atol=1e-4, rtol=0
     )
-    assert zeta(torch.zeros(2), portraits, "one").tolist() == [1.0, 1.0, 1.0]
+    assert zeta(torch.zeros(2), portraits, "one").tolist() == [0.0, 1.0, 1.0]  # its own head is the first
     assert float(zeta(torch.zeros(2), portraits, "scaled")[2]) == pytest.approx(math.tanh(3 / math.sqrt(2)))
 
 

@@ -72,5 +72,5 @@ def build(hyper: Hyperparameters) -> Algorithm:
         shares=lambda state: Sent({}, state.memory),
         init=init,
         objective=Extraction(None),
-        holds=lambda sent: {PROTOTYPES: Form(sent.memory[PROTOTYPES].shape), COUNTS: Form((2,), Bounds(0.0))},
+        holds=lambda sent: {PROTOTYPES: Form(sent.memory[PROTOTYPES].shape), COUNTS: Form((2,), Bounds(0.0, 1e9))},
     )

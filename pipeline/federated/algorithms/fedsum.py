@@ -39,13 +39,14 @@ from pipeline.federated.algorithm import (
     combined,
 )
 from pipeline.federated.algorithms.fedavg import TOTAL
-from pipeline.federated.figures import NATS
-from pipeline.federated.objectives.extraction import Extraction, Heads, class_means, prototype_gradient
+from pipeline.federated.figures import Bounds
+from pipeline.federated.objectives.extraction import FIRST_KEY, Extraction, Heads, class_means, prototype_gradient
 from pipeline.federated.randomness import Randomness
 from pipeline.model.adapter import Adapter
 
 LIMITS, PROTOTYPES, PORTRAITS, HEADS = "limits", "prototypes", "portraits", "heads"
 OMEGA = ("head.out.weight", "head.out.bias")
+LIMIT = Bounds(-1e-3, 1e4)  # a column, or a document's sum of losses in nats, which may round below 0
 
 
 class Hyperparameters(Knobs):
@@ -61,11 +62,11 @@ class Hyperparameters(Knobs):
     perturb: bool = Field(default=True, description="Whether L_pm trains.")
     distance: Literal["tanh", "scaled", "one"] = Field(
         default="tanh",
-        description="ζ: of the distance, of the distance over the square root of its width, or 1 for all heads.",
+        description="ζ: of the distance, of it over the square root of its width, or 1 for all heads but its own.",
     )
     weights: Literal["round", "all"] = Field(
         default="round",
-        description="Whether p_i is of the clients of a round, or, as the paper writes, of all clients.",
+        description="Whether the limits' p_i (Eq. 2) is of the clients of a round, or, as the paper writes, of all.",
     )
 
 
@@ -125,15 +126,15 @@ def build(hyper: Hyperparameters) -> Algorithm:
         shares=shares,
         states=True,
         objective=Extraction(None),
-        holds=lambda sent: {LIMITS: Form((2,), NATS), PROTOTYPES: Form(sent.memory[PROTOTYPES].shape)},
+        holds=lambda sent: {LIMITS: Form((2,), LIMIT), PROTOTYPES: Form(sent.memory[PROTOTYPES].shape)},
     )
 
 
 def zeta(own: Tensor, portraits: Tensor, distance: str) -> Tensor:
     """ζ_p = tanh ‖SP_i − SP_p‖ (heads,) of a portrait and those of the last round's clients (heads, 2 width)."""
-    apart = (own.flatten() - portraits).norm(dim=1)
+    apart: Tensor = (own.flatten() - portraits).norm(dim=1)
     if distance == "one":
-        return torch.ones_like(apart)
+        return torch.sign(apart)
     return torch.tanh(apart / portraits.shape[1] ** 0.5 if distance == "scaled" else apart)
 
 
@@ -154,7 +155,7 @@ def _released_training(
         adapter, trace, _ = data.fit(adapter, rng, objective, epochs=[number])
         traces.append(trace)
         if heads is not None:
-            alone = replace(objective, heads=heads, data=False)
+            alone = replace(objective, heads=heads, data=False, before=[FIRST_KEY])
             adapter, _, _ = data.fit(adapter, rng, alone, epochs=[data.epochs + number])
     return adapter, combined(traces)
 

@@ -12,7 +12,7 @@ A batch has B documents; LD (units,) are their labels, LM the units' cross-entro
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 import torch
@@ -24,7 +24,7 @@ from pipeline.federated.objectives.objective import ClientExamples, Extras, Item
 from pipeline.federated.randomness import Randomness
 
 FIRST_KEY = 1  # as released: Q of a first batch whose prefix does not reach the share
-SHARES = ("share_prime", "share_skipped")  # of batches, in a client's figures
+SHARES = ("share_prime", "share_skipped")  # of the units that are in such batches
 READ_AGAIN = 8  # as released: the documents of a batch that L_pm reads (FS 379)
 
 
@@ -37,8 +37,9 @@ class Heads:
 
     def gradient(self, states: Tensor, labels: Tensor) -> Tensor:
         """∂/∂H of B · L_pm: Σ_p ζ_p (σ(z_p) − y) ω̃_p, (units, width)."""
-        over = torch.sigmoid(states @ self.weights[:, :-1].T + self.weights[:, -1]) - labels[:, None]
-        return (over * self.zeta) @ self.weights[:, :-1]
+        weights, zeta = self.weights.to(states.device), self.zeta.to(states.device)
+        over = torch.sigmoid(states @ weights[:, :-1].T + weights[:, -1]) - labels[:, None]
+        return (over * zeta) @ weights[:, :-1]
 
 
 @dataclass(frozen=True)
@@ -55,7 +56,8 @@ class Prototypes:
     def gradient(self, states: Tensor, targets: Tensor) -> Tensor:
         """In the states of a batch, (units, width)."""
         means, counts = class_means(states, targets)
-        pulls = 2 * self.weight * (means - self.shared) * self.there[:, None] / counts.clamp(min=1)[:, None]
+        shared, there = self.shared.to(states.device), self.there.to(states.device)
+        pulls = 2 * self.weight * (means - shared) * there[:, None] / counts.clamp(min=1)[:, None]
         return pulls[targets]
 
 
@@ -70,7 +72,7 @@ class Extraction(Objective):
         share: λ.
         data: whether the data loss trains; without it the pass is L_pm's own.
         released: Q and L_pm as in the authors' code.
-        before: as released: Q of the last batch, which stays where a prefix does not reach λ.
+        before: as released: Q of the round's last batch, which stays where a prefix does not reach λ.
     """
 
     limits: tuple[float, float] | None
@@ -82,11 +84,6 @@ class Extraction(Objective):
     before: list[int] = field(default_factory=lambda: [FIRST_KEY])
     states = True
     figures: ClassVar[Declared] = {"key_column": Bounds(0.0), "key_loss": NATS} | dict.fromkeys(SHARES, SHARE)
-
-    def begin(self, data: ClientExamples) -> Extraction:
-        """A round begins without a batch before."""
-        del data
-        return replace(self, before=[FIRST_KEY])
 
     def extras(self, data: ClientExamples, rng: Randomness, step: int, examples: Sequence[int]) -> Extras:
         """Each unit's document and column, from 1; of the batch ρ, a draw, and the weight that makes sums its means."""
@@ -122,7 +119,7 @@ class Extraction(Objective):
         if self.prototypes is not None:
             gradient = documents * self.prototypes.gradient(states, targets)
         trained = losses.gradient * float(self.data and not skipped)
-        every = torch.ones(len(targets), dtype=torch.bool)
+        every = torch.ones(len(targets), dtype=torch.bool, device=targets.device)
         return ItemLosses(
             losses.loss,
             torch.cat([gradient, trained], 1),
@@ -144,7 +141,7 @@ class Extraction(Objective):
 def class_means(states: Tensor, classes: Tensor) -> tuple[Tensor, Tensor]:
     """The mean state of each of two classes (2, width), 0 without units, and the numbers of units (2,)."""
     counts = torch.bincount(classes, minlength=2).to(states.dtype)
-    sums = torch.zeros(2, states.shape[1], dtype=states.dtype).index_add_(0, classes, states)
+    sums = states.new_zeros(2, states.shape[1]).index_add_(0, classes, states)
     return sums / counts.clamp(min=1)[:, None], counts
 
 
