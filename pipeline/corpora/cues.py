@@ -15,15 +15,15 @@ from pipeline.corpora.said import Kind, Part, Transcript, transcript_of
 from pipeline.corpora.speakers import LONGEST_NAME, STAMP, Label, labels_of, speaker_of
 from pipeline.corpora.text import visible
 
-_TIMES = re.compile(rf"\s*+{STAMP}(?:\s*+-[ -]>\s*+|,){STAMP}(?:\s++[\w-]{{1,20}}:\S++)*+\s*+")
+_TIMES = re.compile(rf"\s*+{STAMP}(?:\s*+-[ -]?>\s*+|,){STAMP}(?:\s++[\w-]{{1,20}}:\S++)*+\s*+")
 _DAMAGED = re.compile(rf"\s*+(?:{STAMP}\s*+-->\s*+(?:{STAMP}\s++)?\S{{0,16}}|\S{{0,16}}\s*+-->\s*+{STAMP})\s*+")
 _NOTE = re.compile(r"NOTE(?:\s|$)|(?:STYLE|REGION)\s*+$")
-_NAMING = re.compile(rf'(?:\d++\s++)?("?)(?P<name>[^"]{{1,{LONGEST_NAME}}})\1(?:\s*+\(\d++\))?')
+_NAME = rf'"(?P<quoted>.{{1,{LONGEST_NAME}}})"|(?P<name>[^"]{{1,{LONGEST_NAME}}})'
+_NAMING = re.compile(rf"(?:\d++\s++)?(?:{_NAME})(?:\s*+\(\d++\))?")
 """Webex: `12 "Ann Lee" (2048)`."""
 _VOICE = re.compile(r"<v(?:\.[^\s<>]*+)?(?:\s++([^<>]*+))?>")
-_TAG = re.compile(
-    r"</?(?:c|i|b|u|s|v|ruby|rt|lang|font)(?:[.\s][^<>]*+)?>|<\d[\d:.]*+>|\{\\[^{}]*+\}|\[br\]", re.IGNORECASE
-)
+_TAG = re.compile(r"</?(?:c|i|b|u|s|v|ruby|rt|lang|font)(?:[.\s][^<>]*+)?>|<\d[\d:.]*+>|\{\\[^{}]*+\}", re.IGNORECASE)
+_BREAK = re.compile(r"\[br\]|<br\s*+/?>|\\N", re.IGNORECASE)
 r"""A tag of WebVTT or SubRip, a time within a cue, `{\an8}`; other text between < and > is words."""
 _ENTITY = re.compile(r"&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z]{2,10});")
 _LONGEST_OVERLAP = 200
@@ -44,7 +44,7 @@ def read_cues(lines: Sequence[str]) -> Transcript:
     cues, kinds = _cues(lines)
     again = Counter(above for above, _ in cues)
     named = {
-        above: speaker_of(match["name"])
+        above: speaker_of(match["quoted"] or match["name"])
         for above, times in again.items()
         if (match := _NAMING.fullmatch(above)) and ('"' in above or (times > 1 and not above.isdecimal()))
     }
@@ -88,7 +88,8 @@ def _parts(lines: Sequence[tuple[int, str]], voice: str) -> Iterator[tuple[int, 
     """The voices of a cue. Words may follow a closing tag, as in `<v Reader></v>In the beginning`."""
     for place, line in lines:
         for number, text in enumerate(_VOICE.split(line)):  # words, then a name and words for each voice
-            plain = visible(_ENTITY.sub(lambda match: html.unescape(match.group()), _TAG.sub("", text or ""))).strip()
+            untagged = _TAG.sub("", _BREAK.sub(" ", text or ""))
+            plain = visible(_ENTITY.sub(lambda match: html.unescape(match.group()), untagged)).strip()
             if number % 2:
                 voice = speaker_of(plain)
             elif plain:
@@ -99,12 +100,17 @@ def _once(cues: Sequence[Sequence[tuple[int, Label]]]) -> list[Part]:
     """The words of all cues; once, where most begin with the words with which the one before ends.
 
     Most are half of the cues where some go on, and else three quarters, as whisperX writes that highlights each word.
+    People repeat words: a single one counts if it is all of the cue before, and if there are more than two cues.
     """
     cues = list(filter(None, cues))
     words = [[(label.name, word) for _, label in cue for word in label.words.split()] for cue in cues]
-    overlaps = [0, *(_overlap(before, after) for before, after in pairwise(words))]
+    overlaps = [0]
+    for before, after in pairwise(words):
+        size = _overlap(before, after)
+        overlaps.append(size if size > 1 or size == len(before) else 0)
     goes_on = any(0 < overlap < len(cue) for overlap, cue in zip(overlaps, words, strict=False))
-    rolls = sum(map(bool, overlaps)) >= (len(cues) - 1) * (0.5 if goes_on else 0.75) > 0
+    are_most = sum(map(bool, overlaps)) >= (len(cues) - 1) * (0.5 if goes_on else 0.75) > 0
+    rolls = are_most and (len(cues) > 2 or max(overlaps) > 1)
     once = []
     for cue, overlap in zip(cues, overlaps, strict=False):
         begins = True

@@ -103,7 +103,7 @@ def check(folder: Path) -> list[Checked]:
     for summary in summaries.values():
         faults.append(Checked(summary, None, "has no meeting of its name; rename it as the meeting, or remove it"))
     by_name = {same_name(path.name): path for path in paths}
-    for table in sorted(path for path in folder.iterdir() if path.suffix.lower() == ".csv"):
+    for table in sorted(path for path in folder.iterdir() if path.suffix.lower() in (".csv", ".tsv")):
         with _collecting(table, faults):
             for line, row in rows_of(table, COLUMNS, shorter=True):
                 with _collecting(table, faults):
@@ -132,10 +132,11 @@ def _with_summary(meeting: Meeting, where: str, summary: str, query: str = "", t
     query, answer, count = " ".join(query.split()) or WHOLE, " ".join(summary.split()), len(meeting.turns)
     if not answer:
         raise QuorumError(f"{where}: summary is empty; write it, or remove it")
-    match = re.fullmatch(r"(\d{1,9})\s*+-\s*+(\d{1,9})", turns.strip() or f"1-{count}")
-    if match is None or not 1 <= int(match[1]) <= int(match[2]) <= count:
+    match = re.fullmatch(r"(\d{1,9})(?:\s*+[-–—]\s*+(\d{1,9}))?", turns.strip() or f"1-{count}")
+    first, last = (int(match[1]), int(match[2] or match[1])) if match else (0, 0)
+    if not 1 <= first <= last <= count:
         raise QuorumError(f"{where}: turns {turns[:20]!r}: give A-B with 1 <= A <= B <= {count}, the number of turns")
-    added = Query(query=query, answer=answer, relevant_text_span=((int(match[1]) - 1, int(match[2]) - 1),))
+    added = Query(query=query, answer=answer, relevant_text_span=((first - 1, last - 1),))
     return replace(meeting, queries=(*meeting.queries, added))
 
 

@@ -2,6 +2,7 @@
 
 import csv
 import io
+import re
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -47,7 +48,7 @@ def rows_of(path: Path, columns: Sequence[str], *, shorter: bool = False) -> Ite
 
     Raises QuorumError if a column is missing or there twice, the file is no CSV, or a row has a wrong number of cells.
     """
-    text = text_of(path)
+    text = re.sub(r"\Asep=.$", "", text_of(path), flags=re.MULTILINE)  # of Excel; the line stays, and is empty
     csv.field_size_limit(max(csv.field_size_limit(), len(text)))
     reader = csv.reader(io.StringIO(text, newline=""), strict=True, delimiter=_delimiter(text, columns))
     header: list[str] | None = None

@@ -13,7 +13,7 @@ from itertools import product
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, AliasChoices, BaseModel, Field, ValidationError, field_validator
+from pydantic import AfterValidator, AliasChoices, BaseModel, BeforeValidator, Field, ValidationError, field_validator
 
 from pipeline.corpora.conversation import Conversation, Notes, Turn
 from pipeline.corpora.example import SPLITS, Split
@@ -63,7 +63,7 @@ class Query(BaseModel):
 
 
 class _Utterance(BaseModel):
-    speaker: Words = UNKNOWN
+    speaker: Annotated[Words, BeforeValidator(lambda name: UNKNOWN if name is None else name)] = UNKNOWN
     content: Words = Field(validation_alias=AliasChoices("content", "text"))
 
 

@@ -13,20 +13,22 @@ from typing import NamedTuple
 UNKNOWN = "Unknown"  # the speaker of words of whom the file does not say who spoke them
 LONGEST_NAME, LONGEST_CORE, LONGEST_LINE, MOST_WORDS = 160, 60, 300, 4
 """Letters of a name, and of one without what is in brackets; letters of a line that is no words; words of a name."""
-STAMP = r"\d{1,3}:\d{1,2}(?::\d{1,2})?(?:[.,]\d{1,6})?"
-_CLOCK = rf"(?:\d{{1,4}}[./-]\d{{1,2}}[./-]\d{{1,4}},?\s+)?{STAMP}(?:\s?[AaPp]\.?[Mm]\b\.?)?"
+STAMP = r"\d{1,3}:\d{1,2}(?::\d{1,2})?(?:[.,:;]\d{1,6})?"
+_CLOCK = rf"(?:\d{{1,4}}[./-]\d{{1,2}}[./-]\d{{1,4}}(?:,?\s+|T))?{STAMP}(?:Z|\s?[AaPp]\.?[Mm]\b\.?)?"
 _ONE = rf"(?:\[{_CLOCK}\]|\({_CLOCK}\)|{_CLOCK})"
-TIMES = rf"(?:\[{STAMP}\s*+-->\s*+{STAMP}\]|{_ONE}(?:\s*+(?:-->|->|-|–)\s*+{_ONE})?)"
+_TO = r"\s*+(?:-->|->|-|–)\s*+"
+TIMES = rf"(?:\[{STAMP}{_TO}{STAMP}\]|\({STAMP}{_TO}{STAMP}\)|{_ONE}(?:{_TO}{_ONE})?)"
 """`0:03`, `[00:00:03]`, `10:15 AM`, `5/6/24, 10:15`, `0:03 - 0:09`."""
 _TIMED = re.compile(rf"{TIMES}(?:(?<=[\])])\s*+|\s++)(?:[-–|]\s++)?")
-_BOLD = re.compile(r"^\*\*([^*]{1,200})\*\*")
+_BOLD = re.compile(r"^(\*\*?)([^*]{1,200})\1")
+_ITEM = re.compile(r"^(?:[-*•]|\d{1,3}[.)])\s+")
 _NUMBERED = re.compile(r"[\[(]((?:speaker|spk)[ _-]?(?:\d{1,3}|\?))[\])]\s*+[:：]?", re.IGNORECASE)
 """whisperX's `[SPEAKER_00]: words` and whisper.cpp's `(speaker 0) words`: of tools that label every line."""
 _BRACKETED = re.compile(rf"(?:\[([^\[\]]{{1,{LONGEST_NAME}}})\]|\(([^()]{{1,{LONGEST_NAME}}})\))\s*+(?:[:：]|$)")
 _GROUP = r"(?:\((?:[^()]|\([^()]{0,80}\)){1,120}\)|\[[^\[\]]{1,120}\])"
-"""What may follow a name, as `(Guest)`, `[Acme]` or `(Minister (Ottawa))`."""
+"""What a name may have in brackets, as `(Guest)`, `[Acme]` or `(Minister (Ottawa))`."""
 _COLON = re.compile(
-    rf"([^:：\[\]()]{{1,{LONGEST_CORE}}}(?:{_GROUP}\s?){{0,2}})"
+    rf"((?:{_GROUP}\s?)?[^:：\[\]()]{{1,{LONGEST_CORE}}}(?:{_GROUP}[^:：\[\]()]{{0,{LONGEST_CORE}}}){{0,2}})"
     r"(?:[:：](?=\s|$)|：|(?<!\s):(?=[\w¿¡\"'“„«])(?!(?<=\d:)\d))"  # no time, address or smiley
 )
 _PRIVATE = r"\((?:Direct Message|Privately)\)"
@@ -35,11 +37,14 @@ _AROUND = re.compile(
     rf"|\s+to\s+(?:Everyone.{{0,20}}|.{{1,{LONGEST_CORE}}}{_PRIVATE}\s?)$"
 )
 """What is no part of a name before a colon: a time in brackets, and words of Zoom's chat."""
-_TWO_TIMES = re.compile(rf"\[?{STAMP}\s*+-->\s*+{STAMP}\]?")
+_TWO_TIMES = re.compile(rf"\[?{STAMP}{_TO}{STAMP}\]?")
 _TIME_FIRST = "0 …"  # the form of a heading that begins with its time
 _HEADING = re.compile(rf"(?P<name>\S.{{0,{LONGEST_NAME}}}?)(?P<gap>\s*[|•·,–-]?\s+|(?<=\])\s*)(?P<time>{TIMES})")
 _BRACKETS = re.compile(_GROUP)
-_NO_NAME = re.compile(r"[:：?!;<>=\"“”…•]|,\s*$|\b(?:19|20)\d\d\b")
+_NUMBER = re.compile(r"(?!\d{4}-\d\d?-)[\d*][\d*() -]{5,}[\d*]")
+_NO_NAME = re.compile(r"[:：?;<>=…]|,\s*$")
+_RARE = re.compile(r"[!\"“”•]|\b(?:19|20)\d\d\b")
+"""What names have only if they recur."""
 _WORDS = re.compile(r"[\u3040-\u309f\u4e00-\u9fff]|[^\s\u3040-\u309f\u4e00-\u9fff]+")
 """Words; in scripts without spaces, characters."""
 _PARTICLES = re.compile(r"von|van|de[rnl]?|della|di|d[aou]s?|l[ae]|bin|al|el|ter|zu|and|und|et|y|of|the")
@@ -57,7 +62,12 @@ _TITLES = re.compile(
     r"ended|record(?:ed|ing)|transcript(?:ion)?|language|location|host|organi[sz]er|time|yes|no|ok(?:ay)?|hinweis|frage|"
     r"antwort|beispiel|thema|teilnehmer|dauer|ergebnis|réponse|exemple|sujet|durée|participantes|tema"
 )
-"""What speakers and headers say before a colon: names only if they recur."""
+"""What speakers and headers say before a colon: names with such a word only if they recur."""
+_FIELDS = re.compile(
+    r"date|created|present|chair|absent|apologies|attendance|minutes|project|client|status|file(?:name)?|url|link|source|"
+    r"video|author|version|datum|ort|beginn|ende|(?:an|ab)wesend|lieu|fecha"
+)
+"""What headers alone say so, and others in names: `Chair (Lee)`."""
 
 
 class Label(NamedTuple):
@@ -89,8 +99,8 @@ def label_of(line: str) -> Label | None:
     """
     text = line.strip()
     changes = text.startswith(">>")
-    text = text.lstrip("> ") if changes else text.removeprefix("- ")
-    text = _BOLD.sub(r"\1", text[timed.end() :] if (timed := _TIMED.match(text)) else text)
+    text = _BOLD.sub(r"\2", text.lstrip("> ") if changes else _ITEM.sub("", text, count=1))
+    text = _BOLD.sub(r"\2", text[timed.end() :] if (timed := _TIMED.match(text)) else text)
     if found := _NUMBERED.match(text):
         return Label(speaker_of(found[1]), text[found.end() :].strip(), sure=True, names_all=True)
     bracketed = _BRACKETED.match(text)
@@ -105,27 +115,28 @@ def label_of(line: str) -> Label | None:
 
 
 def labels_of(texts: Mapping[int, str], known: Collection[str] = ()) -> dict[int, Label]:
-    """The lines whose label is a speaker's. One label alone without words, as `Agenda:` above them, is none."""
+    """The lines whose label is a speaker's. One label without words, as `Agenda:` above them, is one if it recurs."""
     found = {place: label for place, text in texts.items() if (label := label_of(text))}
     counts = Counter(label.name for label in found.values())
     names = _names_of(counts, len(texts)).union(known)
     named = {place: label for place, label in found.items() if label.sure or label.name in names}
-    alone = sum(not label.words for label in named.values())
-    return {place: label for place, label in named.items() if label.sure or label.words or alone > 1}
+    alone, speak = sum(not label.words for label in named.values()), {one.name for one in named.values() if one.words}
+    return {place: one for place, one in named.items() if one.sure or one.words or alone > 1 or one.name in speak}
 
 
-def _heading_of(line: str) -> tuple[str, str, bool] | None:
+def heading_of(line: str) -> tuple[str, str, bool] | None:
     """(Name, form of the time, whether a bracket or a gap makes it sure), of a line of a name and a time alone.
 
-    >>> _heading_of("Ann Lee   1:00:03"), _heading_of("[Ann Lee] 10:15:02"), _heading_of("0:03 we meet")
+    >>> heading_of("Ann Lee   1:00:03"), heading_of("[Ann Lee] 10:15:02"), heading_of("0:03 we meet")
     (('Ann Lee', '   0', True), ('Ann Lee', ' 0', True), ('we meet', '0 …', False))
     """
     if len(line) > LONGEST_LINE:
         return None
+    line = _BOLD.sub(r"\2", line)
     if timed := _TIMED.match(line):
         name, form, sure = line[timed.end() :], _TIME_FIRST, False
     elif found := _HEADING.fullmatch(line):
-        name = found["name"].removeprefix("[").removesuffix("]")
+        name = re.sub(r"^\[((?:[^\[\]]|\[[^\[\]]*+\])+)\]$", r"\1", found["name"])
         form = re.sub(r"\d+(?::\d+)*", "0", found["gap"] + found["time"]).lower().replace("p", "a")
         sure = name != found["name"] or len(found["gap"]) > 1 or "\t" in found["gap"]
     else:
@@ -143,26 +154,38 @@ def all_labels_of(lines: Sequence[str], texts: Mapping[int, str]) -> dict[int, L
     inline, first = labels.keys() - headings, min(headings, default=0)
     if headings and (len(headings) >= len(inline) or (len(headings) > 1 and first < min(inline))):
         labels = {place: one for place, one in labels.items() if one.sure or place < first} | headings
-    return {place: Label(UNKNOWN) for place, line in enumerate(lines) if _TWO_TIMES.fullmatch(line)} | labels
+    return {place: Label(UNKNOWN) for place, line in enumerate(lines) if _TWO_TIMES.fullmatch(line)} | _untimed(labels)
+
+
+def _untimed(labels: dict[int, Label]) -> dict[int, Label]:
+    """Labels without the times that most of them have before their words, as `Ann Lee: 00:03 Hello.`; of three."""
+    timed = {place: one.words[time.end() :] for place, one in labels.items() if (time := _TIMED.match(one.words))}
+    if 2 * len(timed) <= max(5, sum(label.words != "" for label in labels.values())):
+        return labels
+    return labels | {place: labels[place]._replace(words=words) for place, words in timed.items()}
 
 
 def _headings(lines: Sequence[str], texts: Mapping[int, str]) -> dict[int, Label]:
     """The lines with a name and a time, also on the line below, or two times above, if the file names speakers so.
 
     Times in brackets or after a gap are sure; else the commonest form counts, so that `Monday 12:30` within the words
-    is none. With the time first, or on another line, most such lines must be names, with words below.
+    is none. With the time first, or on another line, most such lines must be names, and their names have words below.
     """
     found: dict[int, tuple[str, str, bool]] = {}
+    alone = set()
     filled = [place for place, line in enumerate(lines) if line]
     for above, place, below in zip([0, *filled], filled, [*filled[1:], 0], strict=False):
         pair = (above, place) if _TWO_TIMES.fullmatch(lines[above]) else (place, min(place + 1, len(lines) - 1))
-        heading = _heading_of(lines[place]) or _heading_of("\n".join(lines[one] for one in pair))
+        heading = heading_of(lines[place]) or heading_of("\n".join(lines[one] for one in pair))
         if heading and place in texts:
-            is_alone = heading[1] == _TIME_FIRST and (below not in texts or _heading_of(texts[below]))
-            found[place] = ("", *heading[1:]) if is_alone else heading
+            after = heading_of(texts[below]) if below in texts else heading
+            found[place] = heading
+            if heading[1] == _TIME_FIRST and after and after[1] == _TIME_FIRST and _is_titled(after[0]):
+                alone.add(place)
     shapes = Counter(form for _, form, _ in found.values())
-    names = _names_of(Counter(name for name, _, _ in found.values()))
-    names |= {name for name, _, sure in found.values() if sure and _is_name(name) and _may_be_name(name)}
+    names = _names_of(Counter(name for place, (name, _, _) in found.items() if place not in alone))
+    surely = {name for name, _, sure in found.values() if sure and _is_name(name) and _may_be_name(name)}
+    names |= {name for name in surely if not _RARE.search(name)}
     found = {place: heading for place, heading in found.items() if heading[0] in names}
     forms = Counter(form for _, form, _ in found.values())
     usual = [form for form, count in forms.items() if form[0] not in "\n0" or 2 * count > shapes[form]]
@@ -178,8 +201,8 @@ def _headings(lines: Sequence[str], texts: Mapping[int, str]) -> dict[int, Label
 def _is_name(text: str) -> bool:
     """Whether a text has the form of a name, or of a telephone number."""
     core = _BRACKETS.sub("", text).strip()
-    letters = any(map(str.isalpha, core)) or core.startswith("+")
-    return len(core) <= LONGEST_CORE and len(text) <= LONGEST_NAME and letters and not _NO_NAME.search(text)
+    letters = any(map(str.isalpha, core)) or core.startswith("+") or _NUMBER.fullmatch(text)
+    return len(core) <= LONGEST_CORE and len(text) <= LONGEST_NAME and bool(letters) and not _NO_NAME.search(text)
 
 
 def _names_of(found: Mapping[str, int], lines: float = inf) -> set[str]:
@@ -202,7 +225,9 @@ def _names_of(found: Mapping[str, int], lines: float = inf) -> set[str]:
         if name not in titled:
             return few and _may_be_name(name) and (found[name] > 1 or (is_plain and len(words) <= 2))
         is_little = name != "A" and all(map(_SMALL.fullmatch, words))
-        return found[name] >= (3 if is_little else 2 if not few or any(map(_TITLES.fullmatch, words)) else 1)
+        is_field = any(map(_TITLES.fullmatch, words)) or _FIELDS.fullmatch(name.lower())
+        is_doubtful = not few or is_field or _RARE.search(name)
+        return found[name] >= (3 if is_little else 2 if is_doubtful else 1)
 
     return {name for name in filter(is_one, found) if _is_name(name)}
 

@@ -12,15 +12,15 @@ from pipeline.corpora.cues import is_cues, read_cues
 from pipeline.corpora.people_files import text_of
 from pipeline.corpora.qmsum import Meeting, parse_meeting
 from pipeline.corpora.said import Kind, Transcript, transcript_of
-from pipeline.corpora.speakers import TIMES, UNKNOWN, Label, all_labels_of, untimed
+from pipeline.corpora.speakers import TIMES, UNKNOWN, Label, all_labels_of, heading_of, untimed
 from pipeline.corpora.text import visible
 from pipeline.errors import QuorumError
 from pipeline.workspace.progress import say
 
 READERS = (".vtt", ".srt", ".docx", ".txt", ".json", ".sbv")  # endings of the files that are read
 _CUES = (".vtt", ".srt", ".sbv")
-_LAYOUT = re.compile(rf"(?P<times>{TIMES})|[-–—_=*#~]*+")
-"""Times, an empty line, or a rule."""
+_LAYOUT = re.compile(rf"(?P<times>{TIMES})|[-–—_=*#~]*+|(?:\d{{1,3}} ?(?:h|m|s|Std|Min|Sek)\.?\s*+){{1,3}}")
+"""Times, an empty line, a rule, or how long it takes."""
 _NOTE = re.compile(
     r"(?!(?:I|you|he|she|we|they|who) )[^:：]{1,60}? (?:(?:has )?(?:started|stopped|paused|resumed) (?:the )?"
     r"(?:transcription|recording)|hat die (?:Transkription|Aufzeichnung) (?:gestartet|beendet|angehalten)"
@@ -32,6 +32,9 @@ _NOTE = re.compile(
     re.IGNORECASE,
 )
 """Of Teams, as `Ann Lee started transcription`; of Meet and Otter."""
+_BEGINS = re.compile(r"(?:📖\s*)?Transcript")
+"""Of Meet: the line between notes and words."""
+_COLUMN = re.compile(r"(?:speaker|name|who|time(?:stamp)?|start|end|text|words|transcript|sprecher|zeit|#|no)s?", re.I)
 _ENDS_SENTENCE = re.compile(r"[.?!…。？！][\"'”’»)]*$")
 _LEFT_OUT = {"pPr", "rPr", "del", "moveFrom", "Fallback"}
 """Parts of a Word document: formats, deleted and moved text, and copies for older programs."""
@@ -80,12 +83,22 @@ def _read_paragraphs(lines: Sequence[str]) -> Transcript:
     kinds: dict[int, Kind] = {place: "note" for place, line in enumerate(stripped) if _NOTE.fullmatch(line)}
     kinds |= dict.fromkeys(layout, "layout")
     texts = {place: line for place, line in enumerate(stripped) if place not in kinds}
+    begins = next((place for place, line in enumerate(stripped) if _BEGINS.fullmatch(line)), -1)
+    if any(place > begins for place in texts):
+        kinds |= dict.fromkeys([place for place in texts if place <= begins], "header")
+        texts = {place: line for place, line in texts.items() if place > begins}
     labels = all_labels_of(stripped, texts)
+    filled = [place for place, line in enumerate(stripped) if line]
+    for above, place, below in zip(filled, filled[1:], [*filled[2:], -1], strict=False):
+        is_said = place in kinds and above in labels and not labels[above].words and heading_of(stripped[above])
+        if is_said and (kinds[place] == "note" or (layout[place]["times"] and (below < 0 or below in labels))):
+            texts[place] = stripped[place]  # what looks like a tool's line is all that the speaker says
+            del kinds[place]
     first = min([*labels, *(place for place, match in layout.items() if match["times"])]) if labels else 0
     has_header = first not in labels or not labels[first].names_all
     parts, ended = [], True
     for place, line in enumerate(stripped):
-        label, ends = labels.get(place, Label("", untimed(line))), bool(_ENDS_SENTENCE.search(line[-9:]))
+        label, ends = labels.get(place, Label("", untimed(line) or line)), bool(_ENDS_SENTENCE.search(line[-9:]))
         if place not in labels and place < first and has_header and not ends:
             kinds.setdefault(place, "header")
         elif place in labels or place in texts:
@@ -111,8 +124,8 @@ def _words(node: Any) -> str:
         return node.text or "" if name == "t" else ""
     if name == "tr":
         cells = [cell for cell in (" ".join(_words(cell).split()) for cell in node) if cell]
-        names = [cell for cell in cells[:-1] if not re.fullmatch(TIMES, cell)]
-        is_label = names and not re.fullmatch(TIMES, cells[-1])
+        names = [cell for cell in cells[:-1] if not re.fullmatch(rf"{TIMES}|\d{{1,4}}\.?", cell)]
+        is_label = names and not all(map(_COLUMN.fullmatch, cells)) and not re.fullmatch(TIMES, cells[-1])
         return f"{' '.join(names)}: {cells[-1]}\n" if is_label else "   ".join(cells) + "\n"
     inner = _SIGNS.get(name, "") + "".join(map(_words, node))
     return f"\n{inner}\n" if name == "txbxContent" else f"{inner}\n" if name == "p" else inner

@@ -62,7 +62,8 @@ MEET = (
     "Weekly sync (2024-05-06 10:02 GMT+2) - Transcript\nAttendees\nAnn, Bob\nTranscript\n\n00:00:00\n\nAnn: Hello.\n"
     "Bob: Hi.\nMeeting ended after 00:31:05\n"
 )
-HEADED = "Date: May | Ann Lee: He said: no. Two: b. | Bob: Note: so."
+TIMED = "00:00:01 Ann Lee\nWhen?\n\n00:00:05 Bob Ray\n{}\n\n00:00:09 Ann Lee\nOk.\n"
+HEADED = "Ann Lee: He said: no. Two: b. | Bob: Note: so."
 ROLLING = (" \nhello<00:00:01.500><c> there</c>", "hello there\n ", "hello there\nhow<00:00:02.500><c> are you</c>")
 
 
@@ -88,6 +89,35 @@ ROLLING = (" \nhello<00:00:01.500><c> there</c>", "hello there\n ", "hello there
         ("a.vtt", vtt("Ann: We meet\ntomorrow at 10:30", "Bob: ok"), "Ann: We meet tomorrow at 10:30 | Bob: ok"),
         ("a.txt", "Ann: we have\nlunch, roughly at 12:30\nBob: ok", "Ann: we have lunch, roughly at 12:30 | Bob: ok"),
         ("a.txt", "Ann   0:03\nwe meet\nMonday 12:30\nBob   0:09\nok", "Ann: we meet Monday 12:30 | Bob: ok"),
+        (
+            "a.txt",
+            TIMED.format("Let's meet at 10:30 AM."),
+            "Ann Lee: When? | Bob Ray: Let's meet at 10:30 AM. | Ann Lee: Ok.",
+        ),
+        ("a.txt", TIMED.format("10:30 works for me."), "Ann Lee: When? | Bob Ray: 10:30 works for me. | Ann Lee: Ok."),
+        ("a.txt", "Ann   0:03\nWhen?\nBob   0:05\n10:30\nAnn   0:09\nOk.", "Ann: When? | Bob: 10:30 | Ann: Ok."),
+        (
+            "a.txt",
+            "Ann   0:03\nBob started the recording.\nBob   0:05\nNo.",
+            "Ann: Bob started the recording. | Bob: No.",
+        ),
+        ("a.txt", "Date: May 6\nChair: Ann\n\nAnn: Good.\nBob: Hi.\nAnn: So.", "Ann: Good. | Bob: Hi. | Ann: So."),
+        ("a.vtt", vtt("Ann Lee: ok", "12125550100: hi"), "Ann Lee: ok | 12125550100: hi"),
+        ("a.txt", "2024-05-06: we met", "Unknown: 2024-05-06: we met"),
+        ("a.vtt", vtt("Ann Lee: ok", "(Ext) José (Pepe) Ruiz: hi"), "Ann Lee: ok | (Ext) José (Pepe) Ruiz: hi"),
+        ("a.txt", "[Ext] Ann Lee  0:03\nGood.", "[Ext] Ann Lee: Good."),
+        ("a.vtt", vtt("Ann: ok", "Tina!: hi", "Ann: so", "Tina!: no"), "Ann: ok | Tina!: hi | Ann: so | Tina!: no"),
+        ("a.vtt", vtt("Ann: ok", "In 2012: no"), "Ann: ok In 2012: no"),
+        ("a.txt", "📝 Notes\nAnn spoke.\n📖 Transcript\nAnn: Hi.\nBob: Ho.", "Ann: Hi. | Bob: Ho."),
+        ("a.txt", "Ann: Good.\nBob:\nHi.\nAnn: ok\nBob: so", "Ann: Good. | Bob: Hi. | Ann: ok | Bob: so"),
+        ("a.json", '{"segments": [{"text": "Hi", "speaker": null}]}', "Unknown: Hi"),
+        ("a.sbv", "0:00:01.000,0:00:02.000\nAnn: we[br]are\\Nhere", "Ann: we are here"),
+        ("a.txt", "Ann: 0:03 So.\nBob: 0:05 No.\nAnn: 0:09 Ok.", "Ann: So. | Bob: No. | Ann: Ok."),
+        ("a.vtt", vtt("<v Ann>Yeah.</v>", "<v Ann>Yeah.</v>"), "Ann: Yeah. Yeah."),
+        ("a.txt", "**Ann Lee** 00:03\nGood.", "Ann Lee: Good."),
+        ("a.txt", "1. Ann Lee: Good.\n* *Bob Ray:* Hi.", "Ann Lee: Good. | Bob Ray: Hi."),
+        ("a.vtt", f'WEBVTT\n\n2 "Robert "Bob" Ray" (2)\n{TIMES}\nHi.\n', 'Robert "Bob" Ray: Hi.'),
+        ("a.txt", "2024-05-06T10:15:02Z Ann Lee: Hi.\nBob Ray (00:03 - 00:09): Ho.", "Ann Lee: Hi. | Bob Ray: Ho."),
         ("a.vtt", vtt("<v Reader></v>In the beginning"), "Reader: In the beginning"),
         ("a.vtt", vtt("<v.first Ann Lee>Shall\nwe?</v> <v Bob>Yes.</v>"), "Ann Lee: Shall we? | Bob: Yes."),
         ("a.vtt", f"WEBVTT\n\naaa-0\n{TIMES}\n<v Ann>Hi.</v>\n", "Ann: Hi."),
@@ -159,14 +189,15 @@ def test_it_says_what_became_of_each_line(tmp_path: Path) -> None:
 
 
 def test_a_table_and_tracked_changes_of_a_document_are_read(tmp_path: Path) -> None:
-    """Rows of time, name and words. An insertion is text; a deletion is none."""
+    """Rows of number, time, name and words below a row of titles. An insertion is text; a deletion is none."""
     from docx import Document
     from docx.oxml import parse_xml
     from docx.oxml.ns import nsdecls
 
     document = Document()
-    cells = document.add_table(rows=2, cols=3).rows
-    for row, texts in zip(cells, (("0:03", "Ann", "Hello."), ("0:05", "Bob", "Hi.")), strict=True):
+    cells = document.add_table(rows=3, cols=4).rows
+    table = (("No", "Time", "Speaker", "Text"), ("1", "0:03", "Ann", "Hello."), ("2", "0:05", "Bob", "Hi."))
+    for row, texts in zip(cells, table, strict=True):
         for cell, text in zip(row.cells, texts, strict=True):
             cell.text = text
     change = "<w:ins><w:r><w:t>Ann: new</w:t></w:r></w:ins><w:del><w:r><w:delText>old</w:delText></w:r></w:del>"

@@ -44,11 +44,12 @@ def test_a_meeting_has_its_summary_and_those_of_tables(tmp_path: Path) -> None:
     ("table", "encoding"),
     [
         ("file;query;summary;turns\nBüro.txt;Q;Short; so.;\n", "utf-8"),
+        ("sep=;\nfile;query;summary;turns\nBüro.txt;Q;Short; so.;1\n", "utf-8"),
         ("File, Query, Summary\nBüro.txt,Q,Short; so.\n", "utf-8"),
         ("\n FILE ;Query;SUMMARY;;\nBüro.txt ;Q;Short; so.;\n;;;;\n", "cp1252"),
         ("file\tquery\tsummary\nBüro.txt\tQ\tShort; so.\n", "utf-16"),
     ],
-    ids=["semicolons", "capitals and blanks", "Excel's empty cells and rows", "tabs"],
+    ids=["semicolons", "Excel's separator", "capitals and blanks", "Excel's empty cells and rows", "tabs"],
 )
 def test_a_table_is_as_excel_writes_it(table: str, encoding: str, tmp_path: Path) -> None:
     """A file's name may be decomposed, as on a Mac, where the table's is composed; so may that of its summary."""
