@@ -99,7 +99,7 @@ def label_of(line: str) -> Label | None:
     """
     text = line.strip()
     changes = text.startswith(">>")
-    text = _BOLD.sub(r"\2", text.lstrip("> ") if changes else _ITEM.sub("", text, count=1))
+    text = _BOLD.sub(r"\2", text.lstrip("> ") if changes else _ITEM.sub("", text))
     text = _BOLD.sub(r"\2", text[timed.end() :] if (timed := _TIMED.match(text)) else text)
     if found := _NUMBERED.match(text):
         return Label(speaker_of(found[1]), text[found.end() :].strip(), sure=True, names_all=True)
@@ -115,7 +115,7 @@ def label_of(line: str) -> Label | None:
 
 
 def labels_of(texts: Mapping[int, str], known: Collection[str] = ()) -> dict[int, Label]:
-    """The lines whose label is a speaker's. One label without words, as `Agenda:` above them, is one if it recurs."""
+    """The lines whose label is a speaker's. A single one without words, as `Agenda:`, must have words elsewhere."""
     found = {place: label for place, text in texts.items() if (label := label_of(text))}
     counts = Counter(label.name for label in found.values())
     names = _names_of(counts, len(texts)).union(known)
@@ -154,10 +154,11 @@ def all_labels_of(lines: Sequence[str], texts: Mapping[int, str]) -> dict[int, L
     inline, first = labels.keys() - headings, min(headings, default=0)
     if headings and (len(headings) >= len(inline) or (len(headings) > 1 and first < min(inline))):
         labels = {place: one for place, one in labels.items() if one.sure or place < first} | headings
-    return {place: Label(UNKNOWN) for place, line in enumerate(lines) if _TWO_TIMES.fullmatch(line)} | _untimed(labels)
+    unnamed = {place: Label(UNKNOWN) for place, line in enumerate(lines) if _TWO_TIMES.fullmatch(line)}
+    return unnamed | _without_times(labels)
 
 
-def _untimed(labels: dict[int, Label]) -> dict[int, Label]:
+def _without_times(labels: dict[int, Label]) -> dict[int, Label]:
     """Labels without the times that most of them have before their words, as `Ann Lee: 00:03 Hello.`; of three."""
     timed = {place: one.words[time.end() :] for place, one in labels.items() if (time := _TIMED.match(one.words))}
     if 2 * len(timed) <= max(5, sum(label.words != "" for label in labels.values())):
@@ -178,9 +179,10 @@ def _headings(lines: Sequence[str], texts: Mapping[int, str]) -> dict[int, Label
         pair = (above, place) if _TWO_TIMES.fullmatch(lines[above]) else (place, min(place + 1, len(lines) - 1))
         heading = heading_of(lines[place]) or heading_of("\n".join(lines[one] for one in pair))
         if heading and place in texts:
-            after = heading_of(texts[below]) if below in texts else heading
             found[place] = heading
-            if heading[1] == _TIME_FIRST and after and after[1] == _TIME_FIRST and _is_titled(after[0]):
+            after = heading_of(texts[below]) if below in texts else None
+            next_begins = after and after[1] == _TIME_FIRST and (_is_titled(after[0]) or not _is_titled(heading[0]))
+            if heading[1] == _TIME_FIRST and (below not in texts or next_begins):
                 alone.add(place)
     shapes = Counter(form for _, form, _ in found.values())
     names = _names_of(Counter(name for place, (name, _, _) in found.items() if place not in alone))
@@ -201,8 +203,8 @@ def _headings(lines: Sequence[str], texts: Mapping[int, str]) -> dict[int, Label
 def _is_name(text: str) -> bool:
     """Whether a text has the form of a name, or of a telephone number."""
     core = _BRACKETS.sub("", text).strip()
-    letters = any(map(str.isalpha, core)) or core.startswith("+") or _NUMBER.fullmatch(text)
-    return len(core) <= LONGEST_CORE and len(text) <= LONGEST_NAME and bool(letters) and not _NO_NAME.search(text)
+    letters = any(map(str.isalpha, core)) or core.startswith("+") or _NUMBER.fullmatch(text) is not None
+    return len(core) <= LONGEST_CORE and len(text) <= LONGEST_NAME and letters and not _NO_NAME.search(text)
 
 
 def _names_of(found: Mapping[str, int], lines: float = inf) -> set[str]:

@@ -19,8 +19,8 @@ from pipeline.workspace.progress import say
 
 READERS = (".vtt", ".srt", ".docx", ".txt", ".json", ".sbv")  # endings of the files that are read
 _CUES = (".vtt", ".srt", ".sbv")
-_LAYOUT = re.compile(rf"(?P<times>{TIMES})|[-–—_=*#~]*+|(?:\d{{1,3}} ?(?:h|m|s|Std|Min|Sek)\.?\s*+){{1,3}}")
-"""Times, an empty line, a rule, or how long it takes."""
+_LAYOUT = re.compile(rf"(?P<times>{TIMES})|[-–—_=*#~]*+")
+"""Times, an empty line, or a rule."""
 _NOTE = re.compile(
     r"(?!(?:I|you|he|she|we|they|who) )[^:：]{1,60}? (?:(?:has )?(?:started|stopped|paused|resumed) (?:the )?"
     r"(?:transcription|recording)|hat die (?:Transkription|Aufzeichnung) (?:gestartet|beendet|angehalten)"
@@ -35,6 +35,9 @@ _NOTE = re.compile(
 _BEGINS = re.compile(r"(?:📖\s*)?Transcript")
 """Of Meet: the line between notes and words."""
 _COLUMN = re.compile(r"(?:speaker|name|who|time(?:stamp)?|start|end|text|words|transcript|sprecher|zeit|#|no)s?", re.I)
+"""A title of a table's column."""
+_LASTS = re.compile(r"(?:\d{1,3} ?(?:Std|Min|Sek)\.\s*+){1,3}")
+"""How long a meeting lasts, in a German header: its full stop ends no sentence there."""
 _ENDS_SENTENCE = re.compile(r"[.?!…。？！][\"'”’»)]*$")
 _LEFT_OUT = {"pPr", "rPr", "del", "moveFrom", "Fallback"}
 """Parts of a Word document: formats, deleted and moved text, and copies for older programs."""
@@ -99,7 +102,7 @@ def _read_paragraphs(lines: Sequence[str]) -> Transcript:
     parts, ended = [], True
     for place, line in enumerate(stripped):
         label, ends = labels.get(place, Label("", untimed(line) or line)), bool(_ENDS_SENTENCE.search(line[-9:]))
-        if place not in labels and place < first and has_header and not ends:
+        if place not in labels and place < first and has_header and (not ends or _LASTS.fullmatch(line)):
             kinds.setdefault(place, "header")
         elif place in labels or place in texts:
             parts.append((place, label, ended))

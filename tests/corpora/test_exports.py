@@ -13,7 +13,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline.corpora.conversation import Turn
-from pipeline.corpora.encodings import decode
 from pipeline.corpora.transcripts import READERS, read
 from pipeline.errors import QuorumError
 
@@ -101,6 +100,9 @@ ROLLING = (" \nhello<00:00:01.500><c> there</c>", "hello there\n ", "hello there
             "Ann   0:03\nBob started the recording.\nBob   0:05\nNo.",
             "Ann: Bob started the recording. | Bob: No.",
         ),
+        ("a.txt", "0:01 okay\n0:03 okay\n0:05 okay\n", "Unknown: 0:01 okay 0:03 okay 0:05 okay"),
+        ("a.txt", "Ann: Wie lange?\nBob: Also\n10 Min.\nAnn: Gut.", "Ann: Wie lange? | Bob: Also 10 Min. | Ann: Gut."),
+        ("a.txt", "31 Min. 5 Sek.\nAnn   0:03\nHallo.", "Ann: Hallo."),
         ("a.txt", "Date: May 6\nChair: Ann\n\nAnn: Good.\nBob: Hi.\nAnn: So.", "Ann: Good. | Bob: Hi. | Ann: So."),
         ("a.vtt", vtt("Ann Lee: ok", "12125550100: hi"), "Ann Lee: ok | 12125550100: hi"),
         ("a.txt", "2024-05-06: we met", "Unknown: 2024-05-06: we met"),
@@ -204,38 +206,6 @@ def test_a_table_and_tracked_changes_of_a_document_are_read(tmp_path: Path) -> N
     document.element.body.insert(1, parse_xml(f"<w:p {nsdecls('w')}>{change}</w:p>"))
     document.save(str(tmp_path / "a.docx"))
     assert read(tmp_path / "a.docx").turns == (Turn("Ann", "Hello."), Turn("Bob", "Hi."), Turn("Ann", "new"))
-
-
-@pytest.mark.parametrize(
-    ("text", "encoding", "named"),
-    [
-        ("Ann: café crème — déjà", "cp1252", "cp1252"),
-        ("Ann: It costs £5, José.", "cp1252", "cp1252"),
-        ("Ann: café", "cp1252", "cp1252"),
-        ("Łukasz: Cześć, jak się masz?", "cp1250", "cp1250"),
-        ("Čeněk: Dobrý den, přišel čas na řešení.", "cp1250", "cp1250"),
-        ("Ayşe: Günaydın, çalışıyoruz.", "cp1254", "cp1254"),
-        ("Иван: Привет, как дела?", "cp1251", "cp1251"),
-        ("Иван: Привет, как дела?", "koi8_r", "koi8_r"),
-        ("Γιώργος: Καλημέρα σε όλους.", "cp1253", "cp1253"),
-        ("Jörg: Grüße, Müller", "mac_roman", "mac_roman"),
-        ("Jörg: Grüße, Müller", "cp850", "cp850"),
-        ("Language: zh\n张伟：开始", "gb18030", "gb18030"),
-        ("דוד: שלום לכולם", "cp1255", "cp1255"),
-        ("田中：今日の会議を始めます。よろしくお願いします。", "cp932", "cp932"),
-        ("Ann: hi 你好 there, is it ok?", "utf-16-be", "UTF-16-BE"),
-        ("Ann: hi 你好", "utf-16", "UTF-16-LE"),
-        ("Zoë: Über die Kosten.", "utf-16-le", "UTF-16-LE"),
-        ("Zoë: Über die Kosten.", "utf-8-sig", "UTF-8"),
-    ],
-)
-def test_an_encoding_is_known_by_its_letters(text: str, encoding: str, named: str) -> None:
-    assert decode(text.encode(encoding)) == (text, named)
-
-
-def test_a_few_damaged_letters_leave_the_others(tmp_path: Path) -> None:
-    """One letter of cp1252 among eleven of UTF-8."""
-    assert decode("é".encode() * 11 + b"\xe9 x") == ("é" * 11 + "\ufffd x", "UTF-8 with damaged letters")
 
 
 NAMES = [
