@@ -17,7 +17,7 @@ from pipeline.errors import QuorumError
 LONGEST = 200  # a unit ends after so many words
 USUAL = 3  # the units of an extract, where a data set does not say how many
 _END = re.compile(r"""(?<=[.!?])(["'”’)]*)\s+(?=["'“‘(£$]?[A-Z0-9])""")
-_LATIN, _ANY = re.compile(r"[^a-z0-9 ]"), re.compile(r"[^\w ]")
+_LATIN, _ANY = re.compile(r"[^a-z0-9\s]"), re.compile(r"[^\w\s]")
 
 
 @dataclass(frozen=True)
@@ -137,8 +137,7 @@ def _ngrams(text: str) -> tuple[set[tuple[str, ...]], ...]:
 
     A line ends a word.
     """
-    line = " ".join(text.lower().split())
-    words = _LATIN.sub("", line).split() or _ANY.sub("", line).split()
+    words = _LATIN.sub("", text.lower()).split() or _ANY.sub("", text.lower()).split()
     return tuple({tuple(words[i : i + n]) for i in range(len(words) - n + 1)} for n in (1, 2))
 
 

@@ -93,11 +93,10 @@ def test_a_gpu_computes_what_the_processor_does() -> None:
     near = Prototypes(torch.zeros(2, 2), torch.ones(2, dtype=torch.bool), 0.7)
     logits = logits_of(torch.full((9,), 0.5), LABELS)
     here, there = (
-        Extraction(None, part, shared)(
+        Extraction(None, heads, near)(
             logits.to(device), LABELS.to(device), None, {name: own.to(device) for name, own in extras().items()}
         ).gradient.cpu()
         for device in ("cpu", "cuda")
-        for part, shared in ((heads, near),)
     )
     torch.testing.assert_close(there, here)
 
