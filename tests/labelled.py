@@ -9,7 +9,7 @@ from workspaces import BOTH, Workspace
 PLAIN: dict[str, Any] = {
     "page": "tasks",
     "scale": "laptop",
-    "scales": {"laptop": {}, "full": {}},
+    "scales": {"laptop": {"omit": ["*-full"]}, "full": {}},
     "seeds": [1, 2],
     "device": "cpu",
     "precision": "fp32",
@@ -61,7 +61,7 @@ RUNS: dict[str, dict[str, Any]] = {
     "names-single": {"setting": "names", "method": "AdaSingle"},
     "names-ditto": {"setting": "names", "method": "Ditto", "mu": 0.1},
     "answers-fedprox": {"setting": "answers", "method": "AdaFedProx"},
-    "news-full": NEWS | {"backbone": "tiny-distilbert", "at": "full"},
+    "news-full": NEWS | {"backbone": "tiny-distilbert"},
     "owners-fedavg": {"setting": "owners", "method": "AdaFedAvg", "seeds": [1]},
     "subjects-fedopt": {"setting": "subjects", "method": "AdaFedOPT"}
     | {"server_optimizer": "momentum", "server_learning_rate": 0.5},
@@ -77,7 +77,7 @@ EVERY: dict[str, Any] = BOTH | {
     "page": "tasks",
     "patience": 9,
     "sections": BOTH["sections"] | PLAIN["sections"],
-    "scales": {"small": {}, "full": {}},
+    "scales": {"small": {"omit": ["*-full"]}, "full": {}},
     "alpha": 1.0,
     "sources": [*BOTH["sources"], *ALL["sources"]],
     "backbones": ALL["backbones"],

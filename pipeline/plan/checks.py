@@ -3,6 +3,7 @@
 Each check raises ValueError with a line that begins with the key.
 """
 
+import fnmatch
 from collections.abc import Collection, Iterable
 from pathlib import Path
 
@@ -58,6 +59,9 @@ def checked(content: Json) -> Params:
         _setting(params, name)
     for name in params.runs:
         _run(params, name)
+    for pattern in params.omit:
+        if not fnmatch.filter(params.runs, pattern):
+            raise ValueError(f"omit: {pattern}: fits no run; correct it")
     _used(params)
     _own_clients(params)
     _seeds(params)

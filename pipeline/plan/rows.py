@@ -134,7 +134,6 @@ class Run(Record):
 
     Attributes:
         seeds: its seeds; None: those of its data set, or the file.
-        at: the scale that has it; None: every scale.
         evaluate: whether the server's or the clients' models are evaluated; None: as the method has it.
         backbone, frozen: before its data set's.
         layers: the layers that its encoder has, from below; None: all.
@@ -155,7 +154,6 @@ class Run(Record):
     method: Method
     setting: str
     seeds: list[int] | None = Field(default=None, min_length=1)
-    at: str | None = None
     evaluate: Literal["local", "server"] | None = None
     backbone: str | None = None
     frozen: Frozen | None = None
@@ -183,7 +181,7 @@ class Run(Record):
 
     @model_validator(mode="after")
     def _check_knobs(self) -> Run:
-        of_any = {"method", "setting", "seeds", "at", "decode", "backbone", "frozen", "layers", "above", "size"}
+        of_any = {"method", "setting", "seeds", "decode", "backbone", "frozen", "layers", "above", "size"}
         if not self.trains and self.model_fields_set - of_any | set(self.knobs):
             raise ValueError(f"{self.method} trains nothing, so it takes no knobs; remove them")
         if self.decode and (self.dropout or self.adapted_positions == "all"):

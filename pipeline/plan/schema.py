@@ -7,6 +7,7 @@ data set before those of the file, and of the run before those of the data set.
 from __future__ import annotations
 
 import math
+from fnmatch import fnmatchcase
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
@@ -83,6 +84,7 @@ class Params(CommonKnobs):
             result beside it), paper (the first paper's), tasks (methods by data set), faults.
         paper: the file in the root's data/ with the paper's numbers.
         scale: a row of `scales`, or just a name if there are none.
+        omit: runs that the scale leaves out; patterns as in `bbc-*` are names, too.
         seeds: each run is trained once a seed, which draws examples, initial tensors and batches.
         keep_rounds: the seeds at which the models of every round are saved in work/rounds.
         folds: seed -> which meetings of QMSum are tested; official is QMSum's own split.
@@ -125,6 +127,7 @@ class Params(CommonKnobs):
     page: Literal["tour", "main", "paper", "tasks", "faults"] = "main"
     paper: str | None = None
     scale: str
+    omit: list[str] = Field(default_factory=list)
     seeds: list[int] = Field(min_length=1)
     keep_rounds: list[int] = Field(default_factory=list)
     folds: dict[Number, Fold] = Field(default_factory=dict)
@@ -184,7 +187,7 @@ class Params(CommonKnobs):
     @cached_property
     def runs_of_scale(self) -> list[str]:
         """The runs of this scale."""
-        return [name for name, run in self.runs.items() if run.at in (None, self.scale)]
+        return [name for name in self.runs if not any(fnmatchcase(name, pattern) for pattern in self.omit)]
 
     @property
     def own_meetings(self) -> dict[str, Path]:

@@ -167,10 +167,10 @@ def precision_of(params: Params) -> Precision:
 
 
 def left_out(params: Params, name: str) -> str | None:
-    """Why a run is left out: it is of another scale, or its backbone or rounds do not allow it; None if it is not."""
+    """Why a run is left out: the scale omits it, or its backbone or rounds do not allow it; None if it is not."""
     run = params.runs[name]
     if name not in params.runs_of_scale:
-        return f"is a run of scale {run.at}"
+        return f"is omitted at scale {params.scale}"
     first, rounds = run.knobs.get("kd_from_round"), params.training_of(name).rounds
     if isinstance(first, int) and first > rounds:
         return f"kd_from_round: {first}, but of {rounds} rounds"

@@ -97,7 +97,7 @@ def tune() -> None:
             refuse_another_precision(layout.TUNING_TABLE, row["precision"], precision_of(params))
     drawn = cache(partial(_drawn, params))
     for name, search in params.tune.searches.items():
-        if any(params.runs[run].at not in (None, params.scale) for run in search.chooses.values()):
+        if not set(search.chooses.values()) <= set(params.runs_of_scale):
             continue
         rows, grid = _searched(params, name, drawn)
         for line in in_words(rows, grid):

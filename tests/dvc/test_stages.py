@@ -63,7 +63,7 @@ def test_the_history_has_a_row_a_round_and_evaluated_client(built: Workspace, ru
 
 @pytest.mark.parametrize("run", LEFT_OUT)
 def test_a_run_that_is_left_out_has_no_result(built: Workspace, run: str) -> None:
-    """One adapts more layers than its backbone has, the other is of another scale."""
+    """One adapts more layers than its backbone has, the scale omits the other."""
     with built.entered():
         assert read_result(run) == {}
     assert not (built.folder / layout.backbone("tiny-distilbert") / "model.safetensors").exists()
@@ -72,14 +72,14 @@ def test_a_run_that_is_left_out_has_no_result(built: Workspace, run: str) -> Non
 @pytest.mark.parametrize("run", ["fedselectkd", "news-fedavg"])
 def test_a_run_that_comes_back_is_scored_as_before(copy: Workspace, run: str) -> None:
     before, runs = rows_of(copy, run), copy.read_params()["runs"]
-    for at in ("full", None):
-        copy.params(runs=runs | {run: runs[run] | ({"at": at} if at else {})})
+    for omitted in (True, False):
+        copy.params(omit=["news-full", run] if omitted else ["news-full"])
         copy.stage("plan")
         with stand_ins():
             for stage in ("encode", "train", "predict", "evaluate"):
                 copy.stage(stage, runs[run]["setting"] if stage == "encode" else run)
         with copy.entered():
-            assert bool(read_result(run)) == (at is None)
+            assert bool(read_result(run)) != omitted
     assert rows_of(copy, run) == before
     assert not (copy.folder / layout.MODELS / run / "left_out.json").exists()
 

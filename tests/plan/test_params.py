@@ -55,6 +55,7 @@ FILE: list[tuple[dict[str, Any], str]] = [
     ({"own": {"K": {"folder": "data/own/k", "queries": "de"}}}, "own.K.queries: no row of queries 'de'; known: "),
     ({"queries": {"de": {"merge": "Fasse zusammen."}}}, "queries.de.merge: String should match pattern"),
     ({"queries": {"de": {"whole": " "}}}, "queries.de.whole: String should match pattern"),
+    ({"omit": ["none-*"]}, "omit: none-*: fits no run"),
     ({"rouge_tokens": "unicode", "use_stemmer": True}, "use_stemmer: is of latin words; set rouge_tokens: latin"),
     ({"sections": {"main": ["gone"]}}, "sections.main: no run or setting 'gone'"),
     ({"sections": {"main": ["single", "news"]}}, "sections.main: has runs of classify and summarize; give each a"),

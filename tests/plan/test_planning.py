@@ -126,7 +126,7 @@ def test_clients_before_aggregation_are_a_part_of_the_same_training() -> None:
 @pytest.mark.parametrize(
     ("run", "changes", "reason"),
     [
-        ("single", {"runs.single.at": "large", "scale": "small"}, "is a run of scale large"),
+        ("single", {"omit": ["sing*"], "scale": "small"}, "is omitted at scale small"),
         ("tau-2", {"runs.tau-2.kd_from_round": 9}, "kd_from_round: 9, but of 3 rounds"),
         ("single", {"runs.single.adapted_layers": 15}, "adapted_layers: 15, but tiny-llama has 4 decoder layers"),
     ],
@@ -139,7 +139,7 @@ def test_a_run_that_its_scale_or_backbone_forbids_is_left_out(run: str, changes:
 
 
 def test_a_backbone_of_left_out_runs_alone_is_left_out() -> None:
-    backbone = planned(**{"runs.news.at": "large"})["backbone/tiny-bert.json"]
+    backbone = planned(omit=["news"])["backbone/tiny-bert.json"]
     assert backbone["left_out"] == "only runs of another scale use it"
 
 
