@@ -101,7 +101,11 @@ def own_documents(folder: Path) -> list[Document]:
         raise QuorumError(f"{texts}: holds {len(paths)} texts (*.txt); lay at least three there")
     splits, found = tenths([*paths]), []
     for name, path in paths.items():
-        summary = "\n".join(sentences(text_of(folder / "summaries" / path.relative_to(texts))))
+        place = folder / "summaries" / path.relative_to(texts)
+        if not place.is_file():
+            raise QuorumError(f"{place}: is missing; write the summary of {path} there")
+        if not (summary := "\n".join(sentences(text_of(place)))):
+            raise QuorumError(f"{place}: is empty; write the summary of {path} there")
         units, owner = tuple(map(cut, sentences(text_of(path)))), name.rpartition("/")[0].replace("/", "-")
         try:
             found.append(Document(f"{folder.name}/{name}", splits[name], owner, name, units, (), (summary,)))

@@ -161,9 +161,14 @@ class LocalClientData:
         for tensor in student.values():
             tensor.grad = None
         divisor = self._divisor(chosen)
-        return backward_through_head(
+        found = backward_through_head(
             self._backbone.head, hidden, targets_of(prefixes), objective, at_teacher, extras, divisor
         )
+        if objective.states:  # what a skipped batch does not train: moments and weight decay would move it, too
+            for tensor in student.values():
+                if tensor.grad is not None and not tensor.grad.any():
+                    tensor.grad = None
+        return found
 
     def _with_states(self, prefixes: Sequence[Prefix], adapter: Adapter) -> Tensor:
         """The states before the head's last layer, then the logits: (items, width + classes)."""

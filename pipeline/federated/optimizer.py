@@ -11,6 +11,7 @@ from pipeline.federated.knobs import ClientOptimizer, LossOver, Schedule
 from pipeline.model.adapter import Adapter
 
 BETAS = (0.9, 0.999)
+LAST = "head.out."  # begins the names of a head's last layer
 NORM = re.compile(r"\.norm\d*\.")
 EPSILON = 1e-8
 MOMENTS = ("exp_avg", "exp_avg_sq", "step")
@@ -29,6 +30,7 @@ class LocalTraining:
         clip_norm: the largest norm of the gradient over all tensors.
         optimizer: `adamw`, or `sgd` without momentum and weight decay.
         schedule: `constant`, or `linear`: the rate grows for 6% of the round's steps, then falls to 0.
+        trunk_rate: the learning rate of all but a head's last layer, over that layer's.
         loss_over: whether the sum of a batch's losses is divided by its items or by its examples.
         rounds: of the whole training.
     """
@@ -40,20 +42,25 @@ class LocalTraining:
     clip_norm: float
     optimizer: ClientOptimizer = "adamw"
     schedule: Schedule = "constant"
+    trunk_rate: float = 1.0
     loss_over: LossOver = "items"
     rounds: int = 1
 
 
 def optimizer_of(student: Adapter, training: LocalTraining) -> torch.optim.Optimizer:
     """AdamW without weight decay on norms and biases, or SGD without momentum and weight decay."""
+    rates = {True: training.learning_rate, False: training.learning_rate * training.trunk_rate}
     if training.optimizer == "sgd":
-        return torch.optim.SGD(student.values(), lr=training.learning_rate)
+        parts = {last: [own for name, own in student.items() if name.startswith(LAST) is last] for last in rates}
+        return torch.optim.SGD([{"params": own, "lr": rates[last]} for last, own in parts.items() if own])
     groups = [
-        {"params": [tensor for name, tensor in student.items() if decays(name) is matrix], "weight_decay": decay}
+        {"params": own, "weight_decay": decay, "lr": rates[last]}
         for matrix, decay in ((True, training.weight_decay), (False, 0.0))
+        for last in rates
+        if (own := [t for name, t in student.items() if decays(name) is matrix and name.startswith(LAST) is last])
     ]
     # Fused: one pass over memory instead of ten, which took a third of a round when all of an encoder trains.
-    return torch.optim.AdamW(groups, lr=training.learning_rate, betas=BETAS, eps=EPSILON, fused=True)
+    return torch.optim.AdamW(groups, betas=BETAS, eps=EPSILON, fused=True)
 
 
 def decays(name: str) -> bool:

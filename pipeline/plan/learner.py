@@ -68,6 +68,7 @@ class CommonKnobs(Record):
         client_schedule: of the learning rate within a round.
         weight_decay: of AdamW, on all tensors but norms and biases.
         clip_norm: the largest norm of a gradient.
+        trunk_rate: the learning rate of all that trains below a head's last layer, over that layer's.
         loss_over: whether a batch's sum of losses is divided by its items or by its examples.
         faults: what goes wrong in a simulation.
         tolerance: what the server does about it.
@@ -83,6 +84,7 @@ class CommonKnobs(Record):
     weight_decay: float = Field(default=0.01, ge=0)
     clip_norm: float = Field(default=1.0, gt=0)
     draw: Draw = Field(default="uniform", exclude_if=lambda value: value == "uniform")
+    trunk_rate: float = Field(default=1.0, gt=0, exclude_if=lambda value: value == 1.0)
     loss_over: LossOver = Field(default="items", exclude_if=lambda value: value == "items")
     faults: Faults | None = OPTIONAL
     tolerance: Tolerance | None = OPTIONAL

@@ -122,6 +122,7 @@ def _rate_of(params: Params, name: str, algorithm: Algorithm, hyper: BaseModel) 
 def _check_fits(params: Params, name: str, algorithm: Algorithm, hyper: BaseModel) -> None:
     """Check that a run's algorithm fits its own knobs, its task, its setting and its optimizer."""
     run, where, task = params.runs[name], f"{PARAMS}: runs.{name}", params.data_of(name).task
+    knobs = params.training_of(name)
     if not algorithm.communicates and run.evaluate == "server":
         raise QuorumError(f"{where}.evaluate: server, but {run.method} has no server; correct it")
     if not algorithm.communicates and (run.late or run.knobs.get("clients_per_round")):
@@ -131,13 +132,16 @@ def _check_fits(params: Params, name: str, algorithm: Algorithm, hyper: BaseMode
         raise QuorumError(f"{where}: {wrong}; choose another method, such as AdaFedSelectKD")
     if algorithm.states and not chooses_units(load_task(TASKS[task])):
         raise QuorumError(f"{where}: {run.method} needs states before a head, which {task} lacks; choose task: extract")
-    if algorithm.states and params.training_of(name).loss_over != "examples":
+    if algorithm.states and knobs.loss_over != "examples":
         raise QuorumError(f"{where}: {run.method} divides its losses by documents; write loss_over: examples")
     setting = params.settings[run.setting]
-    present = min(params.clients_of(name), params.training_of(name).clients_per_round or math.inf)
+    present = min(params.clients_of(name), knobs.clients_per_round or math.inf)
     if (needed := max(algorithm.needs, algorithm.buffer or 1)) > present:
         raise QuorumError(f"{where}: {run.method} needs {needed} clients in a round, and {present} take part; let more")
-    rules = params.training_of(name).tolerance or STRICT
+    rules = knobs.tolerance or STRICT
+    if knobs.rounds % algorithm.rounds_a_draw:
+        wrong = f"{run.method} has {algorithm.rounds_a_draw} rounds for each draw of clients"
+        raise QuorumError(f"{where}.rounds: {knobs.rounds}, but {wrong}; set a multiple of {algorithm.rounds_a_draw}")
     if algorithm.rounds_a_draw > 1 and (rules.minimum or rules.without_quorum == "skip"):
         wrong = f"{run.method} needs all clients of a draw in {algorithm.rounds_a_draw} rounds"
         raise QuorumError(f"{where}: tolerance: {wrong}; remove minimum and without_quorum from it")
@@ -147,10 +151,15 @@ def _check_fits(params: Params, name: str, algorithm: Algorithm, hyper: BaseMode
         wrong = f"{run.method} evaluates each client's own model, and setting {run.setting} the server's"
         remedy = "natural clients with own: true, a method with a server, or, without generation, evaluated: last"
         raise QuorumError(f"{where}: {wrong}; choose {remedy}")
-    if getattr(hyper, "option", "I") == "II" and params.training_of(name).client_optimizer != "sgd":
-        raise QuorumError(f"{where}.option: II: divides by the steps' learning rate; set client_optimizer: sgd")
+    if getattr(hyper, "option", "I") == "II" and (knobs.client_optimizer, knobs.client_schedule, knobs.trunk_rate) != (
+        ("sgd", "constant", 1.0)
+    ):
+        remedy = "set client_optimizer: sgd, client_schedule: constant and trunk_rate: 1.0"
+        raise QuorumError(f"{where}.option: II: divides by the steps' one learning rate; {remedy}")
+    if knobs.trunk_rate != 1 and writes(load_task(TASKS[task])):
+        raise QuorumError(f"{where}.trunk_rate: is of heads, and {task} trains none; remove it")
     kept = getattr(hyper, "client_optimizer_state", "fresh") == "keep"
-    if kept and params.training_of(name).client_optimizer == "sgd":
+    if kept and knobs.client_optimizer == "sgd":
         raise QuorumError(f"{where}.client_optimizer_state: keep: SGD has no moments to keep; remove it")
 
 

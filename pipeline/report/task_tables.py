@@ -126,6 +126,7 @@ def method_row(run: Outcome, label_counts: Mapping[int, LabelCounts], samples: i
         **{one.name: round(run.mean(one), 2) for one in run.metrics[1:]},
         "by_seed": " / ".join(f"{value_of(rows, first):.1f}" for rows in run.scored.values()),
         "loss": _mean([value_of(rows, LOSS) for rows in run.scored.values() if LOSS.name in rows[0].values], 3),
+        **({"documents": round(run.documents)} if run.places else {}),
         "at_best_round": _mean([value_of(rows, first) for rows in best]),
         "clients_mean": _mean([fmean(own) for own in values if own]),
         "worst_tenth": _mean([pooled.worst_tenth(own) for own in values if own]),

@@ -107,7 +107,16 @@ def clients_of(training: Training, manifest: Manifest, index: Index, advance: Ad
     model = model_of(training.learner)
     entries = [entry for own in index.entries.values() for entry in own]
     seen, load = reading(training.learner, model, entries, trains=True)
-    same = ("learning_rate", "weight_decay", "batch_size", "local_epochs", "clip_norm", "loss_over", "rounds")
+    same = (
+        "learning_rate",
+        "weight_decay",
+        "batch_size",
+        "local_epochs",
+        "clip_norm",
+        "trunk_rate",
+        "loss_over",
+        "rounds",
+    )
     knobs = {name: getattr(training, name) for name in same}
     local = LocalTraining(**knobs, optimizer=training.client_optimizer, schedule=training.client_schedule)
 

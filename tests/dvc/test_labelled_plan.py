@@ -18,7 +18,9 @@ from pipeline.report.task_page import TaskPage
 
 
 def params(**changes: Any) -> Params:
-    return Params.model_validate({key: value for key, value in (ALL | {"omit": ["news-full"]} | changes).items() if key != "scales"})
+    return Params.model_validate(
+        {key: value for key, value in (ALL | {"omit": ["news-full"]} | changes).items() if key != "scales"}
+    )
 
 
 def page_of(found: Params) -> ReportOrder:

@@ -12,11 +12,13 @@ from torch import Tensor, nn
 from transformers import BertConfig, BertModel, DistilBertConfig, DistilBertModel
 
 from pipeline.clients.batches import batches
+from pipeline.corpora.documents import Document
 from pipeline.corpora.labelled import Labelled, Question
 from pipeline.engines.in_process import InProcess
 from pipeline.federated.algorithm import ClientState, Sent
 from pipeline.federated.algorithms import ALGORITHMS
 from pipeline.federated.local import LocalClientData
+from pipeline.federated.objectives.extraction import Extraction
 from pipeline.federated.optimizer import LocalTraining, optimizer_of, schedule_of
 from pipeline.federated.randomness import Randomness, batch_order
 from pipeline.model.adapter import Adapter
@@ -27,7 +29,8 @@ from pipeline.model.frozen_part import FrozenPart
 from pipeline.model.tiny import tiny_encoder, tiny_wordpieces
 from pipeline.tasks.answer import Answer
 from pipeline.tasks.classify import Classify
-from pipeline.tasks.encoded import EncoderWithHead
+from pipeline.tasks.encoded import EncoderWithHead, to_store
+from pipeline.tasks.extract import TASK as EXTRACT
 
 TASK = Classify()
 TEXTS = [Labelled(f"e{i}", "train", "", "", f"{'ab'[i % 2] * (2 + i % 3)} {i}", "xy"[i % 2]) for i in range(12)]
@@ -47,7 +50,8 @@ def client(
 ) -> LocalClientData:
     """The longest text of a client has 60 wordpieces."""
     rendered = {text.id: task.render(made, text, CLASSES, Limits(60, 1))[0] for text in (*texts, *scored)}
-    prefixes = dict(zip(rendered, made.encode(list(rendered.values())), strict=True))
+    stored = [to_store(made, task, prefix) for prefix in made.encode(list(rendered.values()))]
+    prefixes = dict(zip(rendered, stored, strict=True))
     training = {"learning_rate": 1e-2, "weight_decay": 0.01, "batch_size": 4, "local_epochs": 1, "clip_norm": 1.0}
     train, val = ([Entry(text.id, text.id, tokens) for text in own] for own in (texts, scored))
     local = LocalTraining(**(training | knobs))
@@ -185,6 +189,30 @@ def test_a_linear_schedule_grows_and_falls_within_a_round() -> None:
         optimizer.step()
         schedule.step()
     assert [rates[i] for i in (0, 3, 6, 53, 100)] == pytest.approx([0.0, 0.5, 1.0, 0.5, 0.0])
+
+
+@pytest.mark.parametrize("optimizer", ["sgd", "adamw"])
+def test_a_trunk_rate_is_of_all_below_the_last_layer(optimizer: Any) -> None:
+    """A first step of AdamW is as long as its rate, one of SGD its rate times the gradient of 1."""
+    names = ("layers.2.weight", "head.dense.weight", "head.out.weight")
+    tensors = {name: torch.zeros(1, 1, requires_grad=True) for name in names}
+    step = optimizer_of(tensors, LocalTraining(0.5, 0.0, 4, 1, 1.0, optimizer=optimizer, trunk_rate=4.0))
+    for tensor in tensors.values():
+        tensor.grad = torch.ones(1, 1)
+    step.step()
+    assert [float(tensor) for tensor in tensors.values()] == pytest.approx([-2.0, -2.0, -0.5], rel=1e-6)
+
+
+@pytest.mark.parametrize("optimizer", ["sgd", "adamw"])
+def test_a_skipped_batch_moves_nothing(optimizer: Any) -> None:
+    """The last batch of a training is skipped if it is normal; moments and weight decay would move its tensors."""
+    made = encoder("e,0-2")
+    texts = [Document(f"d{i}", "train", "", "", ("a b", "c d"), (1, 0), ("a b",)) for i in range(4)]
+    learned = client(made, texts, task=EXTRACT, tokens=2, optimizer=optimizer, loss_over="examples")
+    start_ = EXTRACT.initial(made, [], 1)
+    trained, trace, _ = learned.fit(start_, Randomness(3, "a", 1), Extraction((1e9, 1e9)))
+    assert trace.figures["share_skipped"] == 1
+    assert all(torch.equal(tensor, start_[name]) for name, tensor in trained.items())
 
 
 @pytest.mark.parametrize(

@@ -2,9 +2,11 @@
 
 import math
 from collections.abc import Mapping
+from typing import Any
 
 import pytest
 import torch
+from pydantic import ValidationError
 from torch import Tensor
 
 from pipeline.errors import QuorumError
@@ -213,6 +215,20 @@ def test_limits_are_means_by_examples(hyper: dict[str, str], rounds: int, limit:
         state = algorithm.server_update(state, updates, Context(seed=1, round=number))
     assert state.memory[fedsum.LIMITS].tolist() == pytest.approx([limit, limit])
     assert state.memory[fedsum.HEADS].shape == (2, 3)
+
+
+@pytest.mark.parametrize(
+    "idle",
+    [
+        {"perturb": False, "mask_rate": 0.5},
+        {"perturb": False, "distance": "one"},
+        {"skip": False, "weights": "all"},
+        {"mode": "as_released", "prototypes": False},
+    ],
+)
+def test_a_knob_of_a_part_that_is_off_is_refused(idle: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError, match="changes nothing with mode: "):
+        Hyperparameters(**idle)
 
 
 def test_a_client_whose_units_have_one_label_is_refused_by_name() -> None:

@@ -1,7 +1,7 @@
 """AdaFedNova: federated averaging of each client's change per optimizer step, not of its total change.
 
 Wang et al., "Tackling the Objective Inconsistency Problem in Heterogeneous Federated Optimization", NeurIPS 2020,
-with a_i = 1, since their a_i for momentum SGD does not apply to AdamW. Client i takes τ_i optimizer steps:
+with a_i = 1: plain SGD, and AdamW, to which their a_i for momentum does not apply. Client i takes τ_i optimizer steps:
 
     d_i = (w − w_i) / τ_i          τ_eff = Σ p_i τ_i          w ← w − τ_eff Σ p_i d_i
 
@@ -29,5 +29,5 @@ def server_update(state: ServerState, updates: Iterable[Update], _context: Conte
 
 
 def build(_hyper: Hyperparameters) -> Algorithm:
-    """Clients send their normalized change; the server scales the mean by the effective number of steps."""
+    """Clients send their adapters; the server divides each change by its steps, and scales the mean by τ_eff."""
     return Algorithm(client_update, server_update, evaluates="server", stateful=False)

@@ -55,7 +55,7 @@ def server_update(state: ServerState, updates: Iterable[Update], _context: Conte
 
 
 def build(hyper: Hyperparameters) -> Algorithm:
-    """Clients train with L_po towards the shared class means, and send their own; the server averages these."""
+    """Clients train with a pull towards the shared class means, and send their own; the server averages these."""
 
     def client_update(sent: Sent, state: ClientState, data: ClientData, rng: Randomness) -> ClientResult:
         shared = Prototypes(sent.memory[PROTOTYPES], sent.memory[COUNTS] > 0, hyper.prototype_weight)

@@ -11,15 +11,16 @@ Algorithms 1 and 2. θ are the layers of `tasks.extractor`, ω its last one. In 
 
 with p_i = n_i / Σ_C n_j. A client weighs the head of p by ζ_p = tanh ‖P_i − P_p‖: the distance table of the paper,
 which each client computes for itself. `mode: as_released` follows the authors' code (Li-Evan/FedSum @ 80d5f46), where
-the limits are never reset, L_pm has its own pass, and L_po has no gradient; its draw is `by_examples`.
+the limits are never reset, L_pm has its own pass, and L_po has no gradient; its draw is `by_examples`. In both modes a
+newcomer's portrait is made of all its units at the received w, where the code makes all first portraits from one batch.
 """
 
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import Literal
+from typing import Literal, Self
 
 import torch
-from pydantic import Field
+from pydantic import Field, model_validator
 from torch import Tensor
 
 from pipeline.errors import QuorumError
@@ -68,6 +69,18 @@ class Hyperparameters(Knobs):
         default="round",
         description="Whether the limits' p_i (Eq. 2) is of the clients of a round, or, as the paper writes, of all.",
     )
+
+    @model_validator(mode="after")
+    def _check_used(self) -> Self:
+        """Refuse a knob of a part that is off: it would change nothing."""
+        published = self.mode == "as_published"
+        works = {"mask_rate": self.perturb, "distance": self.perturb, "prototypes": published}
+        works["weights"] = self.skip and published
+        for name in (name for name, has in works.items() if not has):
+            if getattr(self, name) != type(self).model_fields[name].default:
+                parts = f"mode: {self.mode}, skip: {self.skip} and perturb: {self.perturb}"
+                raise ValueError(f"{name}: changes nothing with {parts}; remove it")
+        return self
 
 
 def init(initial: Adapter, examples: int) -> ServerState:

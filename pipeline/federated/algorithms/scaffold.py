@@ -9,8 +9,8 @@ round, for the clients S of N that take part:
     server:    w ← Σ p_i w_i          c ← c + Σ_{i∈S} (n_i / Σ_{j∈N} n_j) (c_i⁺ − c_i)
 
 The paper weights clients equally, in c and in w. Here both are weighted by examples, as in AdaFedAvg, so that c is the
-gradient of the objective that the average w minimizes. The paper's clients run SGD. Here AdamW rescales the corrected
-gradient, which is a heuristic; the report mentions it. Sending control variates doubles the bytes of a round.
+gradient of the objective that the average w minimizes. The paper's clients run SGD. With AdamW, which rescales the
+corrected gradient, it is a heuristic; the report mentions it. Sending control variates doubles the bytes of a round.
 """
 
 from collections.abc import Iterable, Mapping
@@ -81,7 +81,7 @@ def server_update(state: ServerState, updates: Iterable[Update], _context: Conte
 
 
 def build(hyper: Hyperparameters) -> Algorithm:
-    """Clients and server with control variates; the server takes a step of `server_learning_rate`."""
+    """Clients that correct their gradients by control variates, and the server that averages both."""
 
     def client_update(sent: Sent, state: ClientState, data: ClientData, rng: Randomness) -> ClientResult:
         """Train w with corrected gradients; send w_i and c_i⁺ − c_i, and store c_i⁺."""

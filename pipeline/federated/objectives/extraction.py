@@ -68,7 +68,7 @@ class Extraction(Objective):
     Attributes:
         limits: Q̄ and ε̄; None: every batch trains.
         heads: of the last round's clients; None in the first round.
-        prototypes: of FedProto; None in its first round, and in FedSum.
+        prototypes: of FedProto, of which none is known in its first round; None in FedSum.
         share: λ.
         data: whether the data loss trains; without it the pass is L_pm's own.
         released: Q and L_pm as in the authors' code.
