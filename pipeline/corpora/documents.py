@@ -91,7 +91,7 @@ def sentences(text: str) -> list[str]:
 def own_documents(folder: Path) -> list[Document]:
     """A user's texts, `texts/**/*.txt`, each with a summary of the same name in `summaries/`; a subfolder is an owner.
 
-    A fixed shuffle takes a tenth of the texts, at least one, for test and for validation each.
+    A shuffle takes a tenth of the texts, at least one, for test and for validation each. Equal texts stay together.
 
     Raises QuorumError if there are fewer than three texts, a summary is missing, or a text or a summary is empty.
     """
@@ -99,14 +99,15 @@ def own_documents(folder: Path) -> list[Document]:
     paths = {path.relative_to(texts).with_suffix("").as_posix(): path for path in sorted(texts.rglob("*.txt"))}
     if len(paths) < len(SPLITS):
         raise QuorumError(f"{texts}: holds {len(paths)} texts (*.txt); lay at least three there")
-    splits, found = tenths([*paths]), []
+    written = {name: text_of(path) for name, path in paths.items()}
+    splits, found = tenths([*paths], written.items()), []
     for name, path in paths.items():
         place = folder / "summaries" / path.relative_to(texts)
         if not place.is_file():
             raise QuorumError(f"{place}: is missing; write the summary of {path} there")
         if not (summary := "\n".join(sentences(text_of(place)))):
             raise QuorumError(f"{place}: is empty; write the summary of {path} there")
-        units, owner = tuple(map(cut, sentences(text_of(path)))), name.rpartition("/")[0].replace("/", "-")
+        units, owner = tuple(map(cut, sentences(written[name]))), name.rpartition("/")[0].replace("/", "-")
         try:
             found.append(Document(f"{folder.name}/{name}", splits[name], owner, name, units, (), (summary,)))
         except ValueError as error:

@@ -154,7 +154,8 @@ def split_folder(folder: Path, into: Path, *, roles: bool = False, query: str = 
     if not given and len(meetings) < 3:
         kinds = ", ".join(f"*{ending}" for ending in READERS)
         raise QuorumError(f"{folder}: holds {len(meetings)} meetings ({kinds}); a client needs at least three")
-    by_name = tenths([path.name for path in meetings])
+    words = {path.name: "\n".join(turn.text for turn in meeting.turns) for path, meeting in meetings.items()}
+    by_name = tenths([*words], words.items())
     for path, meeting in meetings.items():
         if roles:
             from pipeline.corpora.roles import with_roles  # seconds, which others save

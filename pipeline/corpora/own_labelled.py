@@ -49,7 +49,8 @@ def read(
     check_columns(path, rows[0][1], needed)
     groups = [str(cells.get("group") or f"{path.stem}/{line}") for line, cells in rows]
     is_split = any("split" in cells for _, cells in rows)
-    splits = {} if is_split else tenths(sorted(set(groups)))
+    written = [str(cells.get("text") or cells.get("context") or cells.get("words") or "") for _, cells in rows]
+    splits = {} if is_split else tenths(sorted(set(groups)), zip(groups, written, strict=True))
     texts: dict[int, Kind] = {}
     for (line, cells), group in zip(rows, groups, strict=True):
         try:

@@ -1,6 +1,6 @@
 """Statistics of a corpus, Table II (QMSum's by the paper and by us), texts that two splits share, lost letters."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import combinations, product
 from operator import attrgetter
 from statistics import fmean
@@ -84,6 +84,15 @@ def equal_texts(examples: Sequence[Example], of: Callable[[Any], str] = attrgett
         f"{later}_in_{earlier}": sum(map((set(texts[earlier]) - {""}).__contains__, texts[later]))
         for earlier, later in combinations(SPLITS, 2)
     }
+
+
+def equal_between(texts: Mapping[str, Sequence[str]]) -> int:
+    """How many of the clients' texts are, but for case and spaces, another client's, too; `texts`: by client."""
+    clients: dict[str, set[str]] = {}
+    for client, own in texts.items():
+        for text in map(normal, own):
+            clients.setdefault(text, set()).add(client)
+    return sum(len(clients[same]) > 1 for own in texts.values() for text in own if (same := normal(text)))
 
 
 def reference(example: object) -> str:

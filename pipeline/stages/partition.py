@@ -5,6 +5,7 @@ from pathlib import Path
 from pipeline.clients import exchange
 from pipeline.clients.skews import SERVER, Skewed
 from pipeline.corpora.example import examples_of, sampled
+from pipeline.corpora.statistics import equal_between
 from pipeline.plan.orders import PartitionOrder, read_order
 from pipeline.runs.partitioning import Drawn, draw
 from pipeline.tasks.task import load_task
@@ -34,4 +35,6 @@ def _write(setting: str, order: PartitionOrder, seed: int, one: Drawn) -> None:
     given = sum(map(len, training.values()))
     unassigned = sum(example.split == "train" for example in one.used.values()) - given
     more = f"; {unassigned} training examples have no client" if unassigned else ""
+    if shared := equal_between({client: [one.used[i].text for i in own] for client, own in training.items()}):
+        more += f"; {shared} training texts are another client's, too"
     say(f"partition {setting}: seed {seed}: {len(training)} clients{more}")

@@ -85,9 +85,17 @@ def test_a_folder_has_texts_and_their_summaries_and_subfolders_are_owners(tmp_pa
     ("texts", "summaries", "message"),
     [
         ({"1": "A."}, {"1": "A."}, r"texts: holds 1 texts \(\*.txt\); lay at least three there"),
-        (dict.fromkeys("123", "A."), dict.fromkeys("12", "A."), r"summaries/3.txt: could not be read"),
+        (
+            dict.fromkeys("123", "A."),
+            dict.fromkeys("12", "A."),
+            r"summaries/3.txt: is missing; write",
+        ),
         (dict.fromkeys("123", " "), dict.fromkeys("123", "A."), r"texts/1.txt: mine/1: has no sentence"),
-        (dict.fromkeys("123", "A."), dict.fromkeys("123", "\n"), r"texts/1.txt: mine/1: has an empty summary"),
+        (
+            dict.fromkeys("123", "A."),
+            dict.fromkeys("123", "\n"),
+            r"summaries/1.txt: is empty; write",
+        ),
     ],
 )
 def test_what_is_wrong_with_a_folder_is_one_line(
