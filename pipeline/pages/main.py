@@ -7,7 +7,7 @@ decides which runs are shown: a run that is removed from params.yaml disappears 
 from collections.abc import Mapping, Sequence
 
 from pipeline.errors import QuorumError
-from pipeline.evaluation.comparisons import compare, on_known_metrics, read_comparisons
+from pipeline.evaluation.comparisons import Comparison, Comparisons, compare, on_known_metrics, read_comparisons
 from pipeline.evaluation.scores import ScoresBySeed
 from pipeline.pages.files import empty_outputs, say_unknown, table_if_any, warnings_of, write_page
 from pipeline.plan.orders import ReportOrder, RunRow
@@ -17,7 +17,7 @@ from pipeline.report.notes import history_rows, main_rows
 from pipeline.runs.result_files import Result, deleted_results, read_results_of
 from pipeline.runs.results import Results, results_of, scores_of, write_metrics
 from pipeline.runs.sensitivities import effects_with
-from pipeline.tasks.task import LOSS, load_task
+from pipeline.tasks.task import LOSS, Metric, load_task
 from pipeline.workspace import layout
 from pipeline.workspace.progress import say
 from pipeline.workspace.tables import write_table
@@ -52,14 +52,9 @@ def write_files(order: ReportOrder) -> tuple[MainData, Mapping[str, Result]]:
 
 def _data(order: ReportOrder, rows: Sequence[RunRow], files: Mapping[str, Result], every: Results) -> MainData:
     """The page's data; `every`: all results, including those of incomplete runs."""
-    config = read_comparisons(layout.COMPARISONS)
     metrics, samples = (*load_task(order.data[rows[0].data[0]]).metrics, LOSS), order.sign_flips
     by_name = {one.name: one for one in metrics}
-    named = {run: tuple(by_name) for one in config.comparisons for run in one.terms}
-    comparisons = on_known_metrics(layout.COMPARISONS, config.comparisons, named)
-    if foreign := {name for one in config.comparisons for name in one.effects} - set(by_name):
-        say(f"report: {layout.COMPARISONS}: the task has no {', '.join(sorted(foreign))}; runs are not compared by it")
-    say_unknown(order, config.comparisons)
+    config, comparisons = known_comparisons(order, metrics)
     complete = _complete([row for own in every.rows.values() for row in own])
     scores = ScoresBySeed(every.scored_by_seed, by_name)
     record = files[next((row for row in complete if row.learner), complete[0]).id]
@@ -77,8 +72,17 @@ def _data(order: ReportOrder, rows: Sequence[RunRow], files: Mapping[str, Result
         deleted=deleted_results(rows),
         pos=table_if_any(layout.POS_SHARES),
         shares=table_if_any(layout.WORD_SHARES),
-        examples=layout.EXAMPLES_PAGE.is_file(),
     )
+
+
+def known_comparisons(order: ReportOrder, metrics: Sequence[Metric]) -> tuple[Comparisons, list[Comparison]]:
+    """comparisons.yaml, and those of its comparisons that the task's metrics can make."""
+    config, names = read_comparisons(layout.COMPARISONS), tuple(one.name for one in metrics)
+    if foreign := {name for one in config.comparisons for name in one.effects} - set(names):
+        say(f"report: {layout.COMPARISONS}: the task has no {', '.join(sorted(foreign))}; runs are not compared by it")
+    say_unknown(order, config.comparisons)
+    named = {run: names for one in config.comparisons for run in one.terms}
+    return config, on_known_metrics(layout.COMPARISONS, config.comparisons, named)
 
 
 def _shown(order: ReportOrder) -> list[RunRow]:

@@ -3,11 +3,15 @@
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
+from pipeline.evaluation.comparisons import compare
 from pipeline.evaluation.intervals import columns
+from pipeline.evaluation.scores import ScoresBySeed
 from pipeline.federated.methods import OURS
 from pipeline.pages.files import empty_outputs, papers_numbers, table_if_any, warnings_of, write_page
+from pipeline.pages.main import known_comparisons
 from pipeline.plan.orders import ReportOrder
 from pipeline.report import pieces
+from pipeline.report.effects import effect_records
 from pipeline.report.notes import history_rows, looks, main_rows
 from pipeline.report.page import piece
 from pipeline.report.paper import sections_of
@@ -15,7 +19,7 @@ from pipeline.report.paper_page import PaperPage
 from pipeline.report.pieces import Piece
 from pipeline.report.ratings import current_ratings
 from pipeline.runs.result_files import Result, read_results_of
-from pipeline.runs.results import Results, results_of, write_metrics
+from pipeline.runs.results import Results, results_of, scores_of, write_metrics
 from pipeline.tasks.task import LOSS, Metric, load_task
 from pipeline.workspace import layout
 from pipeline.workspace.files import read_json
@@ -37,6 +41,9 @@ def run(order: ReportOrder) -> None:
     files = read_results_of(rows)
     results = results_of(rows, files, order.sign_flips, "report")
     metrics = (*load_task(next(iter(order.data.values()))).metrics, LOSS)
+    config, comparisons = known_comparisons(order, metrics)
+    scores = ScoresBySeed(scores_of(rows, files).scored_by_seed, {one.name: one for one in metrics})
+    effects = compare(comparisons, scores.contrast, list(scores.runs), order.sign_flips, scores.at_length)
     page = PaperPage(
         order,
         "The paper’s tables and figures, rebuilt" if order.paper else layout.workspace().name or "sections",
@@ -47,8 +54,11 @@ def run(order: ReportOrder) -> None:
         paper=papers_numbers(order),
         notes={name: read_json(layout.notes(name)) for name in order.data},
         statistics={name: read_table(layout.data_statistics(name)) for name in order.data},
+        question=config.question,
+        effects=effects,
     )
     empty_outputs()
+    write_table(layout.COMPARISONS_TABLE, effect_records(effects))
     write_metrics(results, [metrics[0].name, LOSS.name])
     write_table(layout.MAIN_TABLE, main_rows(results, metrics, looks(rows)))
     write_table(layout.HISTORY, *history_rows(results.histories))

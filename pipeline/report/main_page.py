@@ -42,7 +42,6 @@ class MainData:
         missing: planned runs that have no result at some seed.
         deleted: files of results that git has and the workspace lacks.
         pos, shares: rows of pos_kd.csv and word_shares.csv, where the models are at hand.
-        examples: whether there is a page that quotes texts.
     """
 
     order: ReportOrder
@@ -56,7 +55,6 @@ class MainData:
     deleted: Sequence[str] = ()
     pos: Sequence[Json] = ()
     shares: Sequence[Json] = ()
-    examples: bool = False
 
     @property
     def selective(self) -> str | None:

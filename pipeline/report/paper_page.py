@@ -8,11 +8,13 @@ from itertools import combinations
 from markupsafe import Markup
 
 from pipeline.corpora.example import SPLITS
+from pipeline.evaluation.comparisons import Effect
 from pipeline.evaluation.intervals import Interval, interval_of
 from pipeline.evaluation.scores import MEAN, Figures, ScoresBySeed
 from pipeline.federated.methods import OURS
 from pipeline.plan.orders import ReportOrder
-from pipeline.report.figures.intervals import draw_clients
+from pipeline.report.effects import effects_table
+from pipeline.report.figures.intervals import draw_clients, draw_forest
 from pipeline.report.notes import facts_of, limits, looks, mean_loss, rounds_cell, truncation
 from pipeline.report.page import Cell, Drawing, Rows, gain_digits, gain_text, page, place, source_of, table
 from pipeline.report.paper import Section, paper_table
@@ -35,6 +37,7 @@ class PaperPage:
         files: run at a seed -> its result.
         notes: data set -> its source and how it was read.
         statistics: data set -> the rows of its statistics.
+        question, effects: of comparisons.yaml.
     """
 
     order: ReportOrder
@@ -46,6 +49,8 @@ class PaperPage:
     paper: Rows
     notes: Mapping[str, Json]
     statistics: Mapping[str, Sequence[Json]]
+    question: str
+    effects: Sequence[Effect]
 
     @cached_property
     def compared(self) -> dict[str, Metrics]:
@@ -65,6 +70,12 @@ class PaperPage:
         """The page; `extra`: section -> pieces that are no comparison of runs."""
         runs = [row for rows in self.results.rows.values() for row in rows]
         first = {row.setting: self.files[row.id] for row in reversed(runs)}
+        metrics = {one.name: one for one in (self.metric, LOSS)}
+        shown = [one for one in self.effects if one.metric in metrics]
+        forest = (
+            Drawing(draw_forest(shown, metrics), "forest", "forest") if any(one.interval for one in shown) else None
+        )
+        seeds = {seed: f"seed {seed}" for seed in sorted({row.seed for row in runs})}
         trainings = len({self.files[row.id]["training"] for row in runs} - {None})
         return page(
             "paper_page.html.j2",
@@ -74,6 +85,9 @@ class PaperPage:
                 ("runs", f"{len(runs)}, of {trainings} trainings" if trainings else f"{len(runs)}"),
             ],
             title=self.title,
+            question=self.question,
+            effects=effects_table(shown, lambda one: metrics[one.metric], seeds) if shown else "",
+            forest=place(forest) if forest else "",
             sections=[self._section(one) | {"extra": [*map(place, extra.get(one.name, ()))]} for one in self.sections],
             corpora={source_of(name, self.notes[name]["source"]): rows for name, rows in self.statistics.items()},
             equal={name: about["equal"]["test_in_train"] for name, about in self.notes.items() if "equal" in about},
