@@ -1,15 +1,15 @@
 """A meeting of one's own, summarized with a trained client's adapter."""
 
-import importlib
 import re
 from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import ROOT, Workspace, a_processor_with
+from conftest import Workspace, a_processor_with
 from workspaces import stand_ins
 
 import pipeline
+from benchmarks import whole_meetings
 from pipeline.errors import QuorumError
 from pipeline.model import loading
 from pipeline.runs.summarize import summarize_file
@@ -42,15 +42,13 @@ def test_a_meeting_that_does_not_fit_is_read_in_parts(meeting: Path, capsys: pyt
 
 def test_general_queries_are_compared_both_ways(meeting: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of the sample's validation meetings of a domain, with random weights."""
-    monkeypatch.syspath_prepend(ROOT / "experiments/full")
-    script = importlib.import_module("whole_meetings")
-    monkeypatch.setattr(script, "DOMAINS", ("Product",))
+    monkeypatch.setattr(whole_meetings, "DOMAINS", ("Product",))
     with stand_ins():
-        rows = script.compared("fedavg")
+        rows = whole_meetings.compared("fedavg")
     one, parts = rows[::2], rows[1::2]
     assert [{row["way"] for row in own} for own in (one, parts)] == [{"one"}, {"parts"}]
     assert all(a["parts"] == 1 < b["parts"] and a["read"] < b["read"] == 1 for a, b in zip(one, parts, strict=True))
-    gains = {row["metric"]: row["gain"] for row in script.means(rows)}
+    gains = {row["metric"]: row["gain"] for row in whole_meetings.means(rows)}
     words = [sum(row["words"] for row in way) / len(way) for way in (one, parts)]
     assert gains["words"] == pytest.approx(words[1] - words[0], abs=1e-5)
     assert gains["reference_words"] == 0

@@ -1,10 +1,10 @@
 """General queries on QMSum's validation meetings: each meeting in parts, and what fits of it.
 
-    env PYTHONPATH=../.. QUORUM_BASE=../.. python whole_meetings.py --run fedselectkd
+    python -m benchmarks.whole_meetings --run fedselectkd
 
-in a folder with QMSum and trained adapters, as after `make repro-full`; in the root without `env …`. The adapter of a
-meeting's domain writes both summaries. results/whole_meetings.csv has a row for each query and way,
-results/whole_meetings_means.csv the means over domains, and the difference with its interval over meetings.
+after `make repro`, which ingests QMSum and trains adapters. The adapter of a meeting's domain writes both summaries.
+work/whole_meetings.csv has a row for each query and way, reports/benchmarks/whole_meetings.csv the means over domains,
+and the difference with its interval over meetings.
 """
 
 import argparse
@@ -26,7 +26,7 @@ from pipeline.workspace.tables import write_table
 
 WAYS = ("one", "parts")
 METRICS = ("average", *AVERAGED, "words", "reference_words", "parts", "read")
-TABLE, MEANS = layout.RESULTS / "whole_meetings.csv", layout.RESULTS / "whole_meetings_means.csv"
+TABLE, MEANS = layout.work() / "whole_meetings.csv", layout.REPORTS / "benchmarks" / "whole_meetings.csv"
 
 
 def summaries(summarizer: Summarizer, meeting: list[Turn], query: str) -> Iterator[tuple[str, int, float]]:
@@ -76,7 +76,8 @@ def means(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
             for name, numbers in values.items():
                 clusters[name][domain] = Clusters.of(meetings, numbers, [1] * len(meetings))
         sides = {way: round(mean_ratio(clusters[way]), 6) for way in WAYS}
-        found.append({"metric": metric} | sides | columns(interval_of(clusters["gain"], 10_000), "gain", "low", "high"))
+        gain: dict[str, Any] = columns(interval_of(clusters["gain"], 10_000), "gain", "low", "high")
+        found.append({"metric": metric} | sides | gain)
     return found
 
 
