@@ -32,7 +32,7 @@ ORDER: dict[RequestKind, int] = {"join": 0, "train": 1, "score": 2, "finish": 3}
 SAVED_ROUNDS = 2  # the number of rounds whose answers a node saves
 
 
-class Data(ClientData, EvaluatedData, Protocol):
+class NodeData(ClientData, EvaluatedData, Protocol):
     """A client's examples, for training and for scoring."""
 
 
@@ -55,7 +55,7 @@ class Node:
         name: str,
         order: str,
         algorithm: Algorithm,
-        data: Data,
+        data: NodeData,
         initial: Adapter,
         folder: Path,
         *,

@@ -65,7 +65,7 @@ class OpenRequest:
     until: float | None
 
 
-class Outcome(NamedTuple):
+class Received(NamedTuple):
     """A request and its good reply, or the reason why it has none. The request is None for an unrequested message."""
 
     to: OpenRequest | None
@@ -84,7 +84,7 @@ class Remote:
         self._open: dict[str, OpenRequest] = {}
         self._serialized: tuple[Sent, bytes] | None = None
         self._scored_digest: dict[str, str] = {}
-        self._postponed = deque[Outcome]()
+        self._postponed = deque[Received]()
         self._failed_at: dict[tuple[str, RequestKind, int], float] = {}
 
     def join(self, name: str, adapter: Adapter, version: int) -> None:
@@ -185,7 +185,7 @@ class Remote:
         self._open[nonce] = OpenRequest(name, request, body, until)
         self._link.send(name, nonce, request.model_dump_json(), body)
 
-    def _next(self) -> Outcome:
+    def _next(self) -> Received:
         """The next outcome of a request, or an unrequested message."""
         while True:
             deadlines = {nonce: one.until for nonce, one in self._open.items() if one.until is not None}
@@ -199,29 +199,29 @@ class Remote:
                 self._link.forget(first)
                 return self._failed(first, f"did not answer within {self._rules.deadline:g} s")
 
-    def _outcome(self, message: Delivered) -> Outcome:
+    def _outcome(self, message: Delivered) -> Received:
         try:
             reply = parsed(Reply, message.header)
         except QuorumError as error:
-            return Outcome(None, Failure(message.name, 0, str(error), final=False))
+            return Received(None, Failure(message.name, 0, str(error), final=False))
         to = self._open.get(reply.nonce)
         wanted = to and (to.name, to.request.kind, to.request.job, to.request.round)
         if to is None or wanted != (message.name, reply.kind, reply.job, reply.round):
-            return Outcome(None, Failure(message.name, reply.round, UNREQUESTED, final=False))
+            return Received(None, Failure(message.name, reply.round, UNREQUESTED, final=False))
         why = ERRORS[reply.error] if reply.error is not None else implausible(reply, self.trainers.get(to.name, 0))
         if why is not None:
             return self._failed(reply.nonce, why)
         del self._open[reply.nonce]
-        return Outcome(to, (reply, message.body))
+        return Received(to, (reply, message.body))
 
-    def _failed(self, nonce: str, why: str) -> Outcome:
+    def _failed(self, nonce: str, why: str) -> Received:
         """Close a request without a good reply, and note when, for the pause before it is repeated."""
         to = self._open.pop(nonce)
         self._failed_at[to.name, to.request.kind, to.request.round] = time.monotonic()
-        return Outcome(to, Failure(to.name, to.request.round, why))
+        return Received(to, Failure(to.name, to.request.round, why))
 
 
-def _arrival(outcome: Outcome) -> Arrival | Failure:
+def _arrival(outcome: Received) -> Arrival | Failure:
     """The outcome of a `train` request, as an engine reports it."""
     to, answer = outcome
     if isinstance(answer, Failure):

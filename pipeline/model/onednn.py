@@ -35,7 +35,7 @@ def product(inputs: Tensor, weight: Tensor) -> Tensor:
     return found
 
 
-class Context(Protocol):
+class SavedTensors(Protocol):
     """What autograd hands from a function's forward pass to its backward pass."""
 
     saved_tensors: tuple[Tensor, ...]
@@ -48,12 +48,12 @@ class _Product(torch.autograd.Function):
     """x W with gradients in both."""
 
     @staticmethod
-    def forward(ctx: Context, inputs: Tensor, weight: Tensor) -> Tensor:
+    def forward(ctx: SavedTensors, inputs: Tensor, weight: Tensor) -> Tensor:
         ctx.save_for_backward(inputs, weight)
         return linear(inputs, weight.t())
 
     @staticmethod
-    def backward(ctx: Context, gradient: Tensor) -> tuple[Tensor | None, Tensor | None]:  # type: ignore[override]
+    def backward(ctx: SavedTensors, gradient: Tensor) -> tuple[Tensor | None, Tensor | None]:  # type: ignore[override]
         inputs, weight = ctx.saved_tensors
         of_inputs = linear(gradient, weight) if ctx.needs_input_grad[0] else None
         rows, columns = inputs.flatten(0, -2), gradient.flatten(0, -2)

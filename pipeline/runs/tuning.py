@@ -51,7 +51,7 @@ VISIBLE: tuple[Split, ...] = ("train", "val")
 
 
 @dataclass(frozen=True)
-class Drawn:
+class TrialData:
     """A run's clients and examples at the seed of tuning, and a hash of them."""
 
     manifest: Manifest
@@ -59,7 +59,7 @@ class Drawn:
     digest: str
 
 
-Draw = Callable[[str], Drawn]  # run -> its data
+DataOf = Callable[[str], TrialData]  # run -> its data
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ class Trial:
     about: Json
     order: TrainOrder
     training: Training
-    drawn: Drawn
+    drawn: TrialData
 
     @property
     def training_key(self) -> str:
@@ -113,7 +113,7 @@ def _known() -> list[Json]:
     return [row | {name: float(row[name]) for name in ("value", "validation_loss")} for row in rows]
 
 
-def _searched(params: Params, name: str, drawn: Draw) -> tuple[list[Json], list[float]]:
+def _searched(params: Params, name: str, drawn: DataOf) -> tuple[list[Json], list[float]]:
     """The rows of all values that a search tried, the best one of each key marked; and these values."""
     search = params.tune.searches[name]
     trials = {(key, value): _trial(params, name, key, value, drawn) for key in search.chooses for value in search.grid}
@@ -178,7 +178,7 @@ def with_value(params: Params, key: str, value: float) -> Params:
         raise QuorumError(f"params.yaml: tune: {problem}; correct it") from None
 
 
-def _trial(params: Params, search: str, key: str, value: float, drawn: Draw) -> Trial:
+def _trial(params: Params, search: str, key: str, value: float, drawn: DataOf) -> Trial:
     """A run's training with a value at a key, at the seed of tuning. Raises QuorumError if the run cannot have it."""
     run, changed = params.tune.searches[search].chooses[key], with_value(params, key, value)
     order = train_order(changed, run)
@@ -205,7 +205,7 @@ def _data_orders(params: Params, run: str) -> tuple[PartitionOrder, EncodeOrder]
     return order, encode_order(params, name, [run], seeds)
 
 
-def _drawn(params: Params, run: str) -> Drawn:
+def _drawn(params: Params, run: str) -> TrialData:
     """Draw and encode a run's setting at the seed of tuning, without test examples."""
     name, seed = params.runs[run].setting, params.tune.seed
     order, encoding = _data_orders(params, run)
@@ -215,7 +215,7 @@ def _drawn(params: Params, run: str) -> Drawn:
     indices, _ = encode(name, encoding, examples, {seed: one.manifest})
     index = index_of(indices[run])
     used = {i: asdict(examples[i]) for own in one.manifest.values() for split in VISIBLE for i in own[split]}
-    return Drawn(one.manifest, index, sha256_json([one.manifest, used, index.digest]))
+    return TrialData(one.manifest, index, sha256_json([one.manifest, used, index.digest]))
 
 
 def _row_of(trial: Trial) -> Json:

@@ -165,6 +165,7 @@ SMALLER = {
     "settings": {name: EVERY["settings"][name] for name in ("domains", "news")},
     "runs": {name: EVERY["runs"][name] for name in ("zeroshot", "fedavg", "fedselectkd", "news-fedavg")},
     "sections": {},
+    "scales": None,
 }
 
 
@@ -197,7 +198,7 @@ def test_a_smaller_plan_is_pruned_and_finds_everything_that_it_needs(
 
 def test_the_tour_quotes_its_runs_and_the_committed_result(copy: Workspace) -> None:
     runs = {name: EVERY["runs"][name] for name in ("zeroshot", "fedavg", "fedavg-local", "fedselectkd")}
-    copy.params(page="tour", backbones=["tiny-llama"], runs=runs, sections={"main": list(runs)})
+    copy.params(page="tour", backbones=["tiny-llama"], runs=runs, sections={"main": list(runs)}, scales=None)
     shutil.copytree(ROOT / "experiments/full/reports", copy.folder / "experiments/full/reports")
     with stand_ins():
         for stage in ("plan", "analyze", "report"):

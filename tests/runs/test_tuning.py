@@ -59,7 +59,7 @@ def given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Given:
     """
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(tuning, "training_key", lambda *_: "key")
-    monkeypatch.setattr(tuning, "_drawn", lambda params, run: tuning.Drawn({}, cast(Index, None), "d"))
+    monkeypatch.setattr(tuning, "_drawn", lambda params, run: tuning.TrialData({}, cast(Index, None), "d"))
 
     def give(loss: Losses) -> list[Training]:
         done: list[Training] = []

@@ -56,8 +56,12 @@ class Hyperparameters(Knobs):
     mode: Literal["as_published", "as_released"] = Field(
         default="as_published", description="The paper's algorithm, or that of the authors' code."
     )
-    key_share: float = Field(default=0.5, gt=0, lt=1, description="λ: the share of key units that ends a prefix.")
-    mask_rate: float = Field(default=0.3, ge=0, le=1, description="γ: the share of a head's weights that is set to 0.")
+    key_share: float = Field(
+        default=0.5, gt=0, lt=1, description="λ: the share of key units that ends a prefix; 0.5 in the paper."
+    )
+    mask_rate: float = Field(
+        default=0.3, ge=0, le=1, description="γ: the share of a head's weights that is set to 0; 0.3 in the code."
+    )
     skip: bool = Field(default=True, description="Whether normal batches may be skipped.")
     prototypes: bool = Field(default=True, description="Whether L_po trains.")
     perturb: bool = Field(default=True, description="Whether L_pm trains.")
