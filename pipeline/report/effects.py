@@ -76,7 +76,8 @@ def effect_row(effect: Effect, metric: Metric, seeds: Mapping[int, str]) -> Cell
         why = "the runs disagree: their own spread gives the interval; pooled" if over_groups else "over groups"
         notes.append(f"{why} {pooled}")
     if 0 < len(alone) < len(seeds):
-        notes.append(f"of {' and '.join(seeds[seed] for seed in alone)} alone")
+        some = " and ".join(seeds[seed] for seed in alone)
+        notes.append(f"of {some} alone" if len(alone) < 3 else f"of {len(alone)} seeds")
     if effect.at_equal_length is not None:
         notes.append(f"at equal length {gain_text(effect.at_equal_length, digits)}")
     each = ", ".join(f"{seeds[s]} {signed(v, digits)}" for s, v in alone.items()) if len(alone) > 1 else ""

@@ -116,15 +116,16 @@ def pivot(corner: str, cells: Mapping[tuple[str, str], object]) -> Markup:
 
 
 def records(rows: Sequence[Json]) -> Markup:
-    """A table of records, with the columns of the first; without any, a note."""
+    """A table of records, with the columns of the first that any has a value of; without records, a note."""
 
     def cell(name: str, text: object) -> Cell:
         return Cell(text, kind="left" if name in WORDS else "")
 
     if not rows:
         return piece("no_results")
-    head = [cell(name, TITLES.get(name, name.replace("_", " "))) for name in rows[0]]
-    return table(head, [[cell(name, row.get(name, "")) for name in rows[0]] for row in rows])
+    names = [name for name in rows[0] if any(row.get(name, "") != "" for row in rows)]
+    head = [cell(name, TITLES.get(name, name.replace("_", " "))) for name in names]
+    return table(head, [[cell(name, row.get(name, "")) for name in names] for row in rows])
 
 
 def source_of(name: str, source: Json) -> str:

@@ -10,7 +10,7 @@ from pipeline.evaluation.comparisons import Effect
 from pipeline.evaluation.pooled import divergences, roughness
 from pipeline.plan.orders import ReportOrder
 from pipeline.report import task_tables as rows
-from pipeline.report.effects import effect_records, effects_table
+from pipeline.report.effects import answer_of, effect_records, effects_table
 from pipeline.report.figures.curves import Points, draw_curves
 from pipeline.report.figures.intervals import draw_forest
 from pipeline.report.figures.matrices import draw_distances
@@ -29,6 +29,7 @@ NAMES = {
 """Task -> its name on pages, and in the paper."""
 Tables = dict[str, list[Json]]
 Panels = Mapping[str, Mapping[str, Points]]  # title -> run -> its points
+IN_FILES = ("rouge2_recall", "rougeLsum_recall", "rougeL_recall")  # columns that the page spares
 WHOLE = "whole-"  # prefix of the names of settings that are drawn and have no training
 LOSS = "development loss, nats an item"
 KINDS = ("prime", "skipped")  # of FedSum's batches
@@ -172,6 +173,11 @@ class TaskPage:
             found.append(Drawing(forest, "forest", "forest", {"rings": "seeds"}))
         return found
 
+    def _first_of_each(self) -> list[Effect]:
+        """Each comparison by its first metric: the page would be twice as long with the others."""
+        first = {one.comparison.name: one.metric for one in reversed(self.effects)}
+        return [one for one in self.effects if one.metric == first[one.comparison.name]]
+
     def _of_extracts(self) -> list[Drawing]:
         """What FedSum skips, which places are chosen, scores by documents trained and by knobs; none of other tasks."""
         runs = {self.title(s): [run for run in self._called_after(s) if run.places] for s in self.methods()}
@@ -228,10 +234,15 @@ class TaskPage:
             ours=self.order.paper is None,
             writes=any(metric.name == "coco" for metric in metrics_of(self.order)),
             altered=sorted(self.altered),
-            methods={self.title(s): tables[f"methods-{s}"] for s in self.methods() if f"methods-{s}" in tables},
+            methods={
+                self.title(s): [{key: row[key] for key in row if key not in IN_FILES} for row in tables[f"methods-{s}"]]
+                for s in self.methods()
+                if f"methods-{s}" in tables
+            },
             natural={name.partition("-")[2]: own for name, own in tables.items() if name.startswith("natural-")},
             question=self.question,
-            effects=effects_table(self.effects, self._metric_of, seeds),
+            answer=answer_of(self.effects, {one.metric: self._metric_of(one) for one in self.effects}),
+            effects=effects_table(self._first_of_each(), self._metric_of, seeds),
             **{name: tables.get(name, []) for name in ("data", "federations", "partitions", "cuts", "sizes")},
         )
 
