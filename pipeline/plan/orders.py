@@ -153,6 +153,7 @@ class PredictOrder(RunOrder):
 class EvaluateOrder(RunOrder):
     """How a run's predictions are scored."""
 
+    learner: Learner | None
     use_stemmer: bool
     rouge_tokens: RougeTokens = Field(default="latin", exclude_if=lambda tokens: tokens == "latin")
     fingerprints: dict[Number, str]  # seed -> that of the result; see `RunRow`

@@ -45,8 +45,9 @@ def resolve(params: Params) -> dict[str, Json]:
     for name in params.runs:
         train = train_order(params, name)
         predict, evaluate = _predict_order(params, name, train), _evaluate_order(params, train)
-        # Committed results have fingerprints that are hashes of these orders without `fingerprints`.
-        content = [json.loads(order.model_dump_json(exclude={"fingerprints"})) for order in (train, predict, evaluate)]
+        # Committed results have fingerprints that are hashes of these orders without what the evaluation's adds.
+        content = [json.loads(one.model_dump_json()) for one in (train, predict)]
+        content.append(json.loads(evaluate.model_dump_json(exclude={"fingerprints", "learner"})))
         own = _rows(params, name, train, content)
         known = {row.seed: row.fingerprint for row in own}
         found |= {f"train/{name}": train, f"predict/{name}": predict}
@@ -180,7 +181,7 @@ def _predict_order(params: Params, name: str, train: orders.TrainOrder) -> order
 def _evaluate_order(params: Params, train: orders.TrainOrder) -> orders.EvaluateOrder:
     scored = made_by("evaluate", task_of(params, train.setting), parts=("metrics", "score", "places"))
     how: Json = {"use_stemmer": params.use_stemmer, "rouge_tokens": params.rouge_tokens}
-    return orders.EvaluateOrder(**scored, **how, fingerprints={}, **_of_run(params, train))
+    return orders.EvaluateOrder(**scored, **how, learner=train.learner, fingerprints={}, **_of_run(params, train))
 
 
 def _rows(params: Params, name: str, train: orders.TrainOrder, content: list[Json]) -> list[orders.RunRow]:

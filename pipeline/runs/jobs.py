@@ -14,7 +14,7 @@ from pipeline.clients.skews import SERVER
 from pipeline.errors import QuorumError
 from pipeline.model.entry import Entry, entry_file
 from pipeline.model.tensor_file import digest_of_tensors
-from pipeline.plan.orders import PredictOrder, TrainOrder, planned_run, planned_runs, read_order
+from pipeline.plan.orders import PredictOrder, TrainOrder, planned_runs, read_order
 from pipeline.runs.index import Index, planned_key, read_index, read_manifest, trained_key
 from pipeline.tasks.task import Prediction
 from pipeline.workspace import layout
@@ -95,10 +95,10 @@ def jobs_of(run_id: str) -> list[Job]:
 
     Where clients' own models are evaluated on the server's examples, each of these models has a job.
     """
-    row = planned_run(run_id)
-    order = read_order(layout.order("predict", row.name), PredictOrder)
-    trains = read_order(layout.order("train", row.name), TrainOrder)
-    index, manifest = read_index(order.setting, row.name), read_manifest(order.setting, row.seed)
+    name, seed = run_id.rsplit("/", 1)
+    order = read_order(layout.order("predict", name), PredictOrder)
+    trains = read_order(layout.order("train", name), TrainOrder)
+    index, manifest = read_index(order.setting, name), read_manifest(order.setting, int(seed))
     tests = [(client, index.entries[i][0]) for client, own in manifest.items() for i in own["test"]]
     kinds = [client for client in manifest if layout.adapter(run_id, SERVER, client).is_file()]
     kinds = kinds or ([EVALUATED, BEST] if trains.evaluated == "last" and trains.training is not None else [EVALUATED])

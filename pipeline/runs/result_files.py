@@ -20,7 +20,7 @@ from statistics import fmean
 from pipeline.clients.manifest import Manifest
 from pipeline.errors import QuorumError
 from pipeline.model.tensor_file import count_of_tensors
-from pipeline.plan.orders import RunRow
+from pipeline.plan.orders import EvaluateOrder, RunRow
 from pipeline.runs.index import Index, read_index, read_manifest, timed_training, trained_key
 from pipeline.workspace import layout
 from pipeline.workspace.files import read_json, sha256_json, write_bytes
@@ -75,14 +75,14 @@ def text_hash(text: str) -> str:
     return sha256_json(text)[:12]
 
 
-def result_of(row: RunRow, scores: Json) -> Result:
-    """A run's result at one seed, but for its fingerprint, from its scores, its rounds and its plan."""
-    manifest, learner = read_manifest(row.setting, row.seed), row.learner
-    adapters = sorted(layout.adapters(row.id).glob("*.safetensors"))
-    events = read_table(layout.events(row.id)) if layout.events(row.id).is_file() else []
+def result_of(name: str, seed: int, order: EvaluateOrder, scores: Json) -> Result:
+    """A run's result at one seed, but for its fingerprint, from its scores, its rounds and its order."""
+    manifest, learner, run_id = read_manifest(order.setting, seed), order.learner, layout.run_id(name, seed)
+    adapters = sorted(layout.adapters(run_id).glob("*.safetensors"))
+    events = read_table(layout.events(run_id)) if layout.events(run_id).is_file() else []
     cut, unlearned, weights = None, 0, None
     if learner is not None:
-        index = read_index(row.setting, row.name)
+        index = read_index(order.setting, name)
         cut = asdict(cut_of(index, manifest, learner.view.target_tokens))
         trained = [identity for own in manifest.values() for identity in own["train"]]
         unlearned = len(trained) - len(index.learned(trained))
@@ -92,17 +92,17 @@ def result_of(row: RunRow, scores: Json) -> Result:
         "machine": _machine(),
         "precision": learner and learner.precision,
         "threads": learner and learner.threads,
-        "source": {name: read_json(layout.notes(name))["source"] for name in row.data},
+        "source": {one: read_json(layout.notes(one))["source"] for one in order.data},
         "cut": cut,
         "sizes": {client: {split: len(ids) for split, ids in own.items()} for client, own in manifest.items()},
         "unlearned": unlearned,
         "parameters": count_of_tensors(adapters[0]) if adapters else 0,
         "backbone_bytes": weights,
         "events": dict(Counter(one["kind"] for one in events)),
-        "training": trained_key(row.id),
-        "training_seconds": timed_training(row.id).get("seconds"),
+        "training": trained_key(run_id),
+        "training_seconds": timed_training(run_id).get("seconds"),
         "scores": scores,
-        "history": read_table(layout.history(row.id)),
+        "history": read_table(layout.history(run_id)),
     }
 
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from statistics import fmean
 
 from pipeline.corpora.example import examples_of
-from pipeline.plan.orders import EvaluateOrder, planned_run, read_order
+from pipeline.plan.orders import EvaluateOrder, read_order
 from pipeline.runs.result_files import result_of, text_hash, write_result
 from pipeline.tasks.task import Prediction, chooses_units, load_task
 from pipeline.workspace import layout
@@ -32,7 +32,7 @@ def run(name: str, at: Sequence[int] = ()) -> None:
             scores["places"] = task.places([(examples[row["id"]], row["prediction"]) for row in predicted])
         if models["best"]:
             scores["best"] = _scored(order, models["best"], examples)
-        seeds[str(seed)] = {"fingerprint": order.fingerprints[seed]} | result_of(planned_run(run_id), scores)
+        seeds[str(seed)] = {"fingerprint": order.fingerprints[seed]} | result_of(name, seed, order, scores)
     write_result(layout.result(name), {"seeds": seeds})
 
 

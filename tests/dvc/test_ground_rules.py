@@ -32,7 +32,7 @@ STAGES = ("ingest", "prepare", "backbone", "partition", "encode", *OF_RUN, "anal
 @pytest.fixture(scope="module")
 def graph(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
     """A workspace in which `dvc repro` has run every stage, and a local remote."""
-    made = laid(tmp_path_factory.mktemp("graph") / "clone", EVERY | FEW)
+    made = laid(tmp_path_factory.mktemp("graph") / "clone", EVERY | FEW | {"scales": {"small": {}, "full": {}}})
     made.run("dvc", "remote", "add", "--default", "local", str(made.folder.parent / "remote"))
     made.commit()
     assert {stage.partition("@")[0] for stage in made.repro()} == {"plan", *STAGES}
@@ -81,7 +81,7 @@ def test_the_repository_has_the_layout_and_stages_are_named_in_the_order_in_whic
     assert tuple(written["stages"]) == ("plan", *STAGES)
     # In `dvc status`, a folder below another DVC root is empty, so the page would be made again and again.
     (shown,) = (one["shown"] for one in written["vars"] if "shown" in one)
-    assert (ROOT / shown).is_file()
+    assert (ROOT / shown).exists()
 
 
 def test_a_second_repro_runs_nothing_and_git_has_nothing_new(graph: Workspace) -> None:

@@ -24,8 +24,9 @@ def of(stage: str, *runs: str) -> set[str]:
 MEETINGS = ("zeroshot", "single", "fedavg", "fedkd", "fedselectkd", "tau-2", "both")
 TRAINED = ("single", "fedavg", "fedkd", "fedselectkd", "tau-2", "both", "news")
 DECODED = ("zeroshot", "single", "fedavg", "fedkd", "fedselectkd", "both")
-READERS = of("encode", "domains", "both") | of("train", *MEETINGS) | of("predict", *MEETINGS)
-ALL_LEARNERS = READERS | of("encode", "news") | of("train", "news") | of("predict", "news")
+STAGES = ("train", "predict", "evaluate")  # of a run, whose result has how it was computed
+READERS = of("encode", "domains", "both").union(*(of(stage, *MEETINGS) for stage in STAGES))
+ALL_LEARNERS = READERS.union(of("encode", "news"), *(of(stage, "news") for stage in STAGES))
 BATCHES = of("partition", "domains", "both", "news")
 
 
@@ -268,7 +269,7 @@ def test_auto_is_what_the_machine_multiplies_natively(tmp_path: Path, monkeypatc
         assert plan.outdated(params) == []
         assert found[-1]["report.json"]["precision"] == precision
         assert found[-1]["train/fedavg.json"]["training"]["learner"]["precision"] == precision
-    assert {name.partition("/")[0] for name in other(*found)} == {"encode", "train", "predict", "report"}
+    assert {name.partition("/")[0] for name in other(*found)} == {"encode", "report", *STAGES}
 
 
 def test_bf16_is_refused_where_a_machine_does_not_multiply_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -67,7 +67,14 @@ def evaluated(runs: list[RunRow]) -> dict[str, Any]:
     made = [run for run in runs if predictions(run.id).is_file()]
     tests = examples_of(["qmsum"], Conversation)
     how = EvaluateOrder(
-        code={}, task=SUMMARIZE, data=["qmsum"], setting="domains", seeds=[1], use_stemmer=False, fingerprints={1: "f"}
+        code={},
+        task=SUMMARIZE,
+        data=["qmsum"],
+        setting="domains",
+        seeds=[1],
+        use_stemmer=False,
+        fingerprints={1: "f"},
+        learner=None,
     )
     for run in made:
         lines = [line | {"ended": True} for line in read_jsonl(predictions(run.id))]
