@@ -13,6 +13,7 @@ from pipeline.corpora.example import CLOSED, SPLITS, Split
 from pipeline.corpora.hash_order import tenths
 from pipeline.corpora.people_files import text_of
 from pipeline.errors import QuorumError
+from pipeline.workspace.progress import say
 
 LONGEST = 200  # a unit ends after so many words
 USUAL = 3  # the units of an extract, where a data set does not say how many
@@ -95,24 +96,38 @@ def own_documents(folder: Path) -> list[Document]:
 
     Raises QuorumError if there are fewer than three texts, a summary is missing, or a text or a summary is empty.
     """
-    texts = folder / "texts"
-    paths = {path.relative_to(texts).with_suffix("").as_posix(): path for path in sorted(texts.rglob("*.txt"))}
+    texts, summaries = folder / "texts", folder / "summaries"
+    paths = {path.relative_to(texts).with_suffix("").as_posix(): path for path in _texts_of(texts)}
     if len(paths) < len(SPLITS):
         raise QuorumError(f"{texts}: holds {len(paths)} texts (*.txt); lay at least three there")
+    alone = [path for path in _texts_of(summaries) if not (texts / path.relative_to(summaries)).is_file()]
+    if alone:
+        say(f"{alone[0]}: is a summary without a text, as are {len(alone) - 1} more; they are left out")
     written = {name: text_of(path) for name, path in paths.items()}
     splits, found = tenths([*paths], written.items()), []
     for name, path in paths.items():
-        place = folder / "summaries" / path.relative_to(texts)
+        place = summaries / path.relative_to(texts)
         if not place.is_file():
             raise QuorumError(f"{place}: is missing; write the summary of {path} there")
-        if not (summary := "\n".join(sentences(text_of(place)))):
-            raise QuorumError(f"{place}: is empty; write the summary of {path} there")
-        units, owner = tuple(map(cut, sentences(written[name]))), name.rpartition("/")[0].replace("/", "-")
+        summary, owner = text_of(place), name.rpartition("/")[0].replace("/", "-")
+        if not has_word(summary):
+            raise QuorumError(f"{place}: has no word; write the summary of {path} there")
+        units = tuple(cut(unit) for unit in sentences(written[name]) if has_word(unit))
+        references = ("\n".join(sentences(summary)),)
         try:
-            found.append(Document(f"{folder.name}/{name}", splits[name], owner, name, units, (), (summary,)))
+            found.append(Document(f"{folder.name}/{name}", splits[name], owner, name, units, (), references))
         except ValueError as error:
             raise QuorumError(f"{path}: {error}") from None
     return found
+
+
+def has_word(text: str) -> bool:
+    """Whether a text has a letter or a digit."""
+    return any(map(str.isalnum, text))
+
+
+def _texts_of(folder: Path) -> list[Path]:
+    return sorted(path for path in folder.rglob("*") if path.suffix.lower() == ".txt")
 
 
 def greedy_labels(units: Sequence[str], reference: str, most: int) -> tuple[int, ...]:

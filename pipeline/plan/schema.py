@@ -258,4 +258,4 @@ class Params(CommonKnobs):
         try:
             return known.model_validate(given | own)
         except ValidationError as error:
-            raise QuorumError(f"{PARAMS}: runs.{name}.{first_problem(error)}; correct it") from None
+            raise QuorumError(f"{PARAMS}: runs.{name}.{first_problem(error, names)}; correct it") from None

@@ -3,7 +3,7 @@
 from itertools import zip_longest
 from pathlib import Path
 
-from pipeline.corpora.documents import Document, cut, sentences
+from pipeline.corpora.documents import Document, cut, has_word, sentences
 from pipeline.corpora.example import examples_of
 from pipeline.corpora.people_files import text_of
 from pipeline.errors import QuorumError
@@ -24,7 +24,7 @@ def extract_file(file: Path, *, run: str, client: str) -> str:
     row = row_of(run, client)
     if row.learner is None or load_task(row.learner.task).kind is not Document:
         raise QuorumError(f"--run {row.name}: has no model that picks sentences; choose another run")
-    path, units = model_of_client(row, client), tuple(map(cut, sentences(text_of(file))))
+    path, units = model_of_client(row, client), tuple(cut(unit) for unit in sentences(text_of(file)) if has_word(unit))
     if not units:
         raise QuorumError(f"{file}: has no sentence; write some")
     known = next(iter(examples_of(row.data, Document).values()))
@@ -46,7 +46,7 @@ def extract_file(file: Path, *, run: str, client: str) -> str:
     if len(scores) < len(units):
         say(f"{file.stem}: the first {len(scores)} of {len(units)} sentences are read")
     marked = [(unit, place in chosen, sure) for place, (unit, sure) in enumerate(zip_longest(units, scores))]
-    shown = file.with_suffix(".extract.html")
+    shown = file.with_name(f"{file.name}.extract.html")
     write_text(shown, page("extract_page.html.j2", name=file.name, run=row.id, client=client, units=marked))
     say(f"{file.stem}: {shown} has them marked")
     return "\n".join(f"{scores[place]:4.0%}  {units[place]}" for place in chosen)

@@ -170,7 +170,8 @@ class TaskPage:
             found.append(Drawing(distances, "distances", "distances"))
         if any(effect.interval for effect in self.effects):
             forest = draw_forest(self.effects, {one.metric: self._metric_of(one) for one in self.effects})
-            found.append(Drawing(forest, "forest", "forest", {"rings": "seeds"}))
+            paper = {"dashed": "the paper"} if any(effect.paper is not None for effect in self.effects) else {}
+            found.append(Drawing(forest, "forest", "forest", {"rings": "seeds"} | paper))
         return found
 
     def _first_of_each(self) -> list[Effect]:

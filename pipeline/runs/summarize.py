@@ -162,8 +162,10 @@ def row_of(run: str, client: str) -> RunRow:
     if row is None:
         raise QuorumError(f"--run {run}: no such run; there are {', '.join(dict.fromkeys(row.name for row in rows))}")
     clients = [name for name, own in read_manifest(row.setting, row.seed).items() if own["train"]]
-    if client not in clients:
-        raise QuorumError(f"--client {client}: run {row.id} has no such client; it has {', '.join(clients)}")
+    of_server = layout.adapter(row.id, SERVER).is_file()
+    if client not in clients and not (client == SERVER and of_server):
+        known = [*clients, SERVER] if of_server else clients
+        raise QuorumError(f"--client {client}: run {row.id} has no such client; it has {', '.join(known)}")
     return row
 
 

@@ -1,5 +1,6 @@
 """The base of records that are read from files, which a person or an earlier stage wrote; reading validates them."""
 
+import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Annotated, Any
@@ -11,6 +12,7 @@ from pipeline.workspace.words import nearest
 ALIKE = 0.75
 """From this similarity on (difflib's, 0 to 1), a known key is suggested for an unknown one."""
 
+_TYPE = re.compile(r"(constrained-)?(int|str|float)|(literal|function-\w+|nullable)\[.*")  # in pydantic's places
 FilePath = Annotated[Path, Strict(False)]  # a path, which a file has as text
 Json = dict[str, Any]  # an object of a JSON or YAML file: key -> value
 Number = Annotated[int, Strict(False)]  # an integer that is a key, which JSON has as text
@@ -33,7 +35,7 @@ def first_problem(error: ValidationError, known: Iterable[str] = ()) -> str:
     place = problem["loc"]
     if place[:1] == ("settings",):  # pydantic adds the setting's kind after its name
         place = place[:2] + place[3:]
-    where = ".".join(map(str, place))
+    where = ".".join(str(part) for part in place if not _TYPE.fullmatch(str(part)))
     if problem["type"] == "extra_forbidden":
         near = nearest(str(place[-1]), [*known, *_keys(Record)], ALIKE)
         return f"{where}: unknown key" + (f"; did you mean {near}?" if near else "")

@@ -94,7 +94,7 @@ def test_a_folder_has_texts_and_their_summaries_and_subfolders_are_owners(tmp_pa
         (
             dict.fromkeys("123", "A."),
             dict.fromkeys("123", "\n"),
-            r"summaries/1.txt: is empty; write",
+            r"summaries/1.txt: has no word; write",
         ),
     ],
 )

@@ -93,7 +93,7 @@ def test_sentences_of_a_new_text_are_picked_and_marked_in_it(
     text = tmp_path / "new.txt"
     text.write_text(TEXT, encoding="utf-8")
     lines = extract_file(text, run=run, client="client-1").splitlines()
-    page = (tmp_path / "new.extract.html").read_text(encoding="utf-8")
+    page = (tmp_path / "new.txt.extract.html").read_text(encoding="utf-8")
     assert len(lines) == page.count("<mark>") == 3
     assert all(line.split("%  ")[1] in TEXT for line in lines)
 

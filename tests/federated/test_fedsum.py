@@ -243,7 +243,7 @@ def test_a_client_whose_units_have_one_label_is_refused_by_name() -> None:
 
     algorithm, initial = fedsum.build(Hyperparameters()), {"head.out.weight": torch.ones(1, 2)}
     sent = algorithm.shares(algorithm.init(initial, 1))
-    with pytest.raises(QuorumError, match="client A: all its units are outside extracts; give it a document"):
+    with pytest.raises(QuorumError, match="client A: all its units are outside extracts; give it a document with both"):
         algorithm.client_update(sent, ClientState(initial), Client(), Randomness(1, "A", 1))  # type: ignore[arg-type]
 
 

@@ -182,5 +182,7 @@ def _prototypes(states: Tensor, _logits: Tensor, labels: Tensor, client: str) ->
     means, counts = class_means(states, labels)
     if not bool(counts.all()):
         where = "in" if counts[1] else "outside"
-        raise QuorumError(f"client {client}: all its units are {where} extracts; give it a document with both kinds")
+        raise QuorumError(
+            f"client {client}: all its units are {where} extracts; give it a document with both, or set `least`"
+        )
     return means
