@@ -137,7 +137,7 @@ def test_reports_of_a_former_plan_are_removed(copy: Workspace) -> None:
     """Tables and curves of other runs would show scores of a former plan."""
     own = {"data": {"answers": EVERY["data"]["answers"]}, "settings": {"answers": SETTINGS["answers"]}}
     own |= {"runs": {"answers-fedprox": RUNS["answers-fedprox"]}, "sections": {"methods": ["answers"]}}
-    copy.params(**own, backbones=["tiny-bert"], sources=["squad"])
+    copy.params(**own, backbones=["tiny-bert"], sources=["squad"], scales=None)
     copy.stage("plan")
     with stand_ins():
         copy.stage("report")
