@@ -98,6 +98,8 @@ def own_documents(folder: Path) -> list[Document]:
     """
     texts, summaries = folder / "texts", folder / "summaries"
     paths = {path.relative_to(texts).with_suffix("").as_posix(): path for path in _texts_of(texts)}
+    if not texts.is_dir():
+        raise QuorumError(f"{texts}: is missing; lay texts (*.txt) there")
     if len(paths) < len(SPLITS):
         raise QuorumError(f"{texts}: holds {len(paths)} texts (*.txt); lay at least three there")
     alone = [path for path in _texts_of(summaries) if not (texts / path.relative_to(summaries)).is_file()]

@@ -139,8 +139,10 @@ def _run(params: Params, name: str) -> None:
     training, everyone = params.training_of(name), params.clients_of(name)
     drawn, rules = training.clients_per_round or everyone, training.tolerance or Tolerance()
     if drawn > everyone and isinstance(setting, Skewed | Natural):
-        few = f"{drawn}, but setting {run.setting} has {everyone} clients"
-        raise ValueError(f"{where}: clients_per_round: {few}; lower it")
+        data = setting.data_sets[0]
+        of_data = "clients_per_round" not in run.knobs and params.data[data].clients_per_round is not None
+        key = f"data.{data}.clients_per_round" if of_data else f"{where}: clients_per_round"
+        raise ValueError(f"{key}: {drawn}, but setting {run.setting} has {everyone} clients; lower it")
     if (rules.minimum or 0) > (present := min(drawn, everyone)):
         raise ValueError(f"{where}: tolerance.minimum: {rules.minimum}, but a round has {present} clients; lower it")
     if training.faults is not None and training.faults.silent and rules.deadline is None:

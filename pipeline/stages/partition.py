@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from pipeline.clients import exchange
-from pipeline.clients.skews import SERVER, Skewed
+from pipeline.clients.skews import SERVER, Natural, Skewed
 from pipeline.corpora.example import examples_of, sampled
 from pipeline.corpora.statistics import equal_between
 from pipeline.plan.orders import PartitionOrder, read_order
@@ -35,6 +35,10 @@ def _write(setting: str, order: PartitionOrder, seed: int, one: Drawn) -> None:
     given = sum(map(len, training.values()))
     unassigned = sum(example.split == "train" for example in one.used.values()) - given
     more = f"; {unassigned} training examples have no client" if unassigned else ""
+    if isinstance(order.setting, Natural) and order.setting.silos is None:
+        owners = {one.used[i].owner for own in training.values() for i in own}
+        if out := sorted({e.owner for e in one.used.values() if e.split == "train"} - owners - {""}):
+            more += f"; {len(out)} owners are no clients, such as {out[0]}: too few training texts, or none of a split"
     if shared := equal_between({client: [one.used[i].text for i in own] for client, own in training.items()}):
         more += f"; {shared} training texts are another client's, too"
     say(f"partition {setting}: seed {seed}: {len(training)} clients{more}")

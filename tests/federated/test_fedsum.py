@@ -13,13 +13,8 @@ from pipeline.errors import QuorumError
 from pipeline.federated.algorithm import ClientState, Context, Fit, Trace, Update
 from pipeline.federated.algorithms import fedsum
 from pipeline.federated.algorithms.fedsum import Hyperparameters, zeta
-from pipeline.federated.objectives.extraction import (
-    Extraction,
-    Heads,
-    Prototypes,
-    class_means,
-    prototype_gradient,
-)
+from pipeline.federated.objectives.extraction import Extraction, Heads
+from pipeline.federated.objectives.prototypes import NearPrototypes, class_means, prototype_gradient
 from pipeline.federated.randomness import Randomness
 from pipeline.model.adapter import Adapter
 
@@ -92,15 +87,16 @@ def test_the_released_code_has_the_last_batchs_key_column_in_the_next_epoch_too(
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="left out: no GPU")
 def test_a_gpu_computes_what_the_processor_does() -> None:
     heads = Heads(torch.tensor([[1.0, 0.0, 0.0]]), torch.ones(1))
-    near = Prototypes(torch.zeros(2, 2), torch.ones(2, dtype=torch.bool), 0.7)
-    logits = logits_of(torch.full((9,), 0.5), LABELS)
-    here, there = (
-        Extraction(None, heads, near)(
-            logits.to(device), LABELS.to(device), None, {name: own.to(device) for name, own in extras().items()}
-        ).gradient.cpu()
-        for device in ("cpu", "cuda")
-    )
-    torch.testing.assert_close(there, here)
+    near = NearPrototypes(torch.zeros(2, 2), torch.ones(2, dtype=torch.bool), 0.7)
+    logits, given = logits_of(torch.full((9,), 0.5), LABELS), {**extras(), "documents": torch.full((9,), 3)}
+    for objective in (Extraction(None, heads), near):
+        here, there = (
+            objective(
+                logits.to(device), LABELS.to(device), None, {name: own.to(device) for name, own in given.items()}
+            ).gradient.cpu()
+            for device in ("cpu", "cuda")
+        )
+        torch.testing.assert_close(there, here)
 
 
 def test_a_skipped_batch_has_no_gradient() -> None:
@@ -177,9 +173,9 @@ def test_the_loss_of_fedproto_is_that_of_autograd() -> None:
     torch.manual_seed(2)
     states = torch.randn(6, 3, dtype=torch.float64, requires_grad=True)
     labels, shared = torch.tensor([1, 0, 1, 0, 0, 0]), torch.randn(2, 3, dtype=torch.float64)
-    objective = Extraction(None, prototypes=Prototypes(shared, torch.tensor([True, True]), 0.7))
+    objective = NearPrototypes(shared, torch.tensor([True, True]), 0.7)
     logits = torch.cat([states.detach(), torch.zeros(6, 2)], 1)
-    found = objective(logits, labels, None, extras(documents=2)).gradient[:, :3]
+    found = objective(logits, labels, None, {"documents": torch.full((6,), 2)}).gradient[:, :3]
     # The mean over documents follows later, so the gradient is twice that of the loss.
     means, _ = class_means(states, labels)
     (0.7 * ((means - shared) ** 2).sum()).backward()

@@ -126,7 +126,10 @@ RUNS: list[tuple[dict[str, Any], str]] = [
     ({"above": "layers", "size": 3}, "runs.x.size: is of bottleneck and lora alone; remove it"),
     ({"setting": "news", "backbone": "tiny-llama"}, "runs.x.backbone: 'tiny-llama' is no backbone for classify"),
     ({"setting": "news", "adapted_layers": 2}, "runs.x.adapted_layers: tiny-bert is an encoder; remove it"),
-    ({"setting": "news", "frozen": "e,0-2", "layers": [0]}, "runs.x: frozen: e,0-2, but it has 1 layers; freeze fewer"),
+    (
+        {"setting": "news", "frozen": "e,0-2", "layers": [0]},
+        "runs.x: frozen: e,0-2, but its encoder has 1 layers; freeze fewer",
+    ),
     ({"setting": "news", "above": "lora"}, "runs.x.size: is missing, and lora needs one"),
     ({"setting": "news", "method": "AdaFedHardKD"}, "runs.x: AdaFedHardKD distils at nouns and verbs of what is"),
     ({"setting": "news", "method": "AdaSingle"}, "runs.x: AdaSingle evaluates each client's own model, and setting"),

@@ -27,7 +27,7 @@ from pipeline.federated.algorithm import (
 )
 from pipeline.federated.algorithms.fedsum import OMEGA, PROTOTYPES
 from pipeline.federated.figures import Bounds
-from pipeline.federated.objectives.extraction import Extraction, Prototypes, class_means
+from pipeline.federated.objectives.prototypes import NearPrototypes, class_means
 from pipeline.federated.randomness import Randomness
 from pipeline.model.adapter import Adapter
 
@@ -58,8 +58,8 @@ def build(hyper: Hyperparameters) -> Algorithm:
     """Clients train with a pull towards the shared class means, and send their own; the server averages these."""
 
     def client_update(sent: Sent, state: ClientState, data: ClientData, rng: Randomness) -> ClientResult:
-        shared = Prototypes(sent.memory[PROTOTYPES], sent.memory[COUNTS] > 0, hyper.prototype_weight)
-        adapter, trace, _ = data.fit(state.adapter, rng, Extraction(None, prototypes=shared))
+        loss = NearPrototypes(sent.memory[PROTOTYPES], sent.memory[COUNTS] > 0, hyper.prototype_weight)
+        adapter, trace, _ = data.fit(state.adapter, rng, loss)
         states, _, labels = data.states(adapter)
         means, counts = class_means(states, labels)
         return ClientState(adapter), Update({}, data.examples, trace.steps, {PROTOTYPES: means, COUNTS: counts}), trace
@@ -71,6 +71,5 @@ def build(hyper: Hyperparameters) -> Algorithm:
         states=True,
         shares=lambda state: Sent({}, state.memory),
         init=init,
-        objective=Extraction(None),
         holds=lambda sent: {PROTOTYPES: Form(sent.memory[PROTOTYPES].shape), COUNTS: Form((2,), Bounds(0.0, 1e9))},
     )

@@ -41,7 +41,8 @@ from pipeline.federated.algorithm import (
 )
 from pipeline.federated.algorithms.fedavg import TOTAL
 from pipeline.federated.figures import Bounds
-from pipeline.federated.objectives.extraction import FIRST_KEY, Extraction, Heads, class_means, prototype_gradient
+from pipeline.federated.objectives.extraction import FIRST_KEY, Extraction, Heads
+from pipeline.federated.objectives.prototypes import class_means, prototype_gradient
 from pipeline.federated.randomness import Randomness
 from pipeline.model.adapter import Adapter
 

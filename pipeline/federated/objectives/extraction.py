@@ -43,32 +43,12 @@ class Heads:
 
 
 @dataclass(frozen=True)
-class Prototypes:
-    """FedProto's term λ_P Σ_ξ ‖P̄^ξ − P^ξ(batch)‖² (Tan et al., AAAI 2022, Eq. 8).
-
-    `shared`: P̄ (2, width); `there`: which of its rows are known (2,); `weight`: λ_P.
-    """
-
-    shared: Tensor
-    there: Tensor
-    weight: float
-
-    def gradient(self, states: Tensor, targets: Tensor) -> Tensor:
-        """In the states of a batch, (units, width)."""
-        means, counts = class_means(states, targets)
-        shared, there = self.shared.to(states.device), self.there.to(states.device)
-        pulls = 2 * self.weight * (means - shared) * there[:, None] / counts.clamp(min=1)[:, None]
-        return pulls[targets]
-
-
-@dataclass(frozen=True)
 class Extraction(Objective):
     """The loss of one round.
 
     Attributes:
         limits: Q̄ and ε̄; None: every batch trains.
         heads: of the last round's clients; None in the first round.
-        prototypes: of FedProto, of which none is known in its first round; None in FedSum.
         share: λ.
         data: whether the data loss trains; without it the pass is L_pm's own.
         released: Q and L_pm as in the authors' code.
@@ -77,7 +57,6 @@ class Extraction(Objective):
 
     limits: tuple[float, float] | None
     heads: Heads | None = None
-    prototypes: Prototypes | None = None
     share: float = 0.5
     data: bool = True
     released: bool = False
@@ -116,8 +95,6 @@ class Extraction(Objective):
             gradient = self.heads.gradient(states, labels)
             if self.released:
                 gradient *= (document < READ_AGAIN)[:, None] / len(self.heads.zeta)
-        if self.prototypes is not None:
-            gradient = documents * self.prototypes.gradient(states, targets)
         trained = losses.gradient * float(self.data and not skipped)
         every = torch.ones(len(targets), dtype=torch.bool, device=targets.device)
         return ItemLosses(
@@ -136,31 +113,3 @@ class Extraction(Objective):
         if len(reached) and int(reached[0]) + 1 < len(counts):  # its prefix ends before the last column (FS 298-302)
             self.before[0] = int(reached[0]) + 1
         return self.before[0]
-
-
-def class_means(states: Tensor, classes: Tensor) -> tuple[Tensor, Tensor]:
-    """The mean state of each of two classes (2, width), 0 without units, and the numbers of units (2,)."""
-    counts = torch.bincount(classes, minlength=2).to(states.dtype)
-    sums = states.new_zeros(2, states.shape[1]).index_add_(0, classes, states)
-    return sums / counts.clamp(min=1)[:, None], counts
-
-
-def prototype_gradient(states: Tensor, logits: Tensor, labels: Tensor, shared: Tensor) -> tuple[float, Tensor]:
-    """L_po (Eq. 5), and its gradient in all units' states: Σ_ξ ‖P̄^ξ − P_c^ξ‖ − ‖P_p¹ − P_p⁰‖.
-
-    A class without units and a norm of 0 give no term. `shared` has P̄⁰ and P̄¹ (2, width).
-    """
-    predicted = logits.argmax(-1)
-    own, own_counts = class_means(states, labels)
-    guess, guess_counts = class_means(states, predicted)
-    apart = own - shared
-    norms = apart.norm(dim=1)
-    there = (own_counts > 0) & (norms > 0)
-    pulls = torch.where(there[:, None], apart / norms[:, None] / own_counts[:, None], torch.zeros_like(apart))
-    loss, gradient = float(norms[there].sum()), pulls[labels]
-    between = guess[1] - guess[0]
-    if bool((guess_counts > 0).all()) and float(between.norm()) > 0:
-        direction = torch.stack([between, -between]) / between.norm()
-        loss -= float(between.norm())
-        gradient = gradient + (direction / guess_counts[:, None])[predicted]
-    return loss, gradient
