@@ -97,9 +97,9 @@ def own_documents(folder: Path) -> list[Document]:
     Raises QuorumError if there are fewer than three texts, a summary is missing, or a text or a summary is empty.
     """
     texts, summaries = folder / "texts", folder / "summaries"
-    paths = {path.relative_to(texts).with_suffix("").as_posix(): path for path in _texts_of(texts)}
     if not texts.is_dir():
         raise QuorumError(f"{texts}: is missing; lay texts (*.txt) there")
+    paths = {path.relative_to(texts).with_suffix("").as_posix(): path for path in _texts_of(texts)}
     if len(paths) < len(SPLITS):
         raise QuorumError(f"{texts}: holds {len(paths)} texts (*.txt); lay at least three there")
     alone = [path for path in _texts_of(summaries) if not (texts / path.relative_to(summaries)).is_file()]
@@ -112,10 +112,9 @@ def own_documents(folder: Path) -> list[Document]:
         if not place.is_file():
             raise QuorumError(f"{place}: is missing; write the summary of {path} there")
         summary, owner = text_of(place), name.rpartition("/")[0].replace("/", "-")
-        if not has_word(summary):
+        if not _has_word(summary):
             raise QuorumError(f"{place}: has no word; write the summary of {path} there")
-        units = tuple(cut(unit) for unit in sentences(written[name]) if has_word(unit))
-        references = ("\n".join(sentences(summary)),)
+        units, references = units_of(written[name]), ("\n".join(sentences(summary)),)
         try:
             found.append(Document(f"{folder.name}/{name}", splits[name], owner, name, units, (), references))
         except ValueError as error:
@@ -123,8 +122,12 @@ def own_documents(folder: Path) -> list[Document]:
     return found
 
 
-def has_word(text: str) -> bool:
-    """Whether a text has a letter or a digit."""
+def units_of(text: str) -> tuple[str, ...]:
+    """The units of a user's text: its sentences that have a letter or a digit, cut."""
+    return tuple(cut(unit) for unit in sentences(text) if _has_word(unit))
+
+
+def _has_word(text: str) -> bool:
     return any(map(str.isalnum, text))
 
 

@@ -1,7 +1,8 @@
 """Statistics of a corpus, Table II (QMSum's by the paper and by us), texts that two splits share, lost letters."""
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from itertools import combinations, product
+from itertools import chain, combinations, product
 from operator import attrgetter
 from statistics import fmean
 from typing import Any
@@ -88,11 +89,9 @@ def equal_texts(examples: Sequence[Example], of: Callable[[Any], str] = attrgett
 
 def equal_between(texts: Mapping[str, Sequence[str]]) -> int:
     """How many of the clients' texts are, but for case and spaces, another client's, too; `texts`: by client."""
-    clients: dict[str, set[str]] = {}
-    for client, own in texts.items():
-        for text in map(normal, own):
-            clients.setdefault(text, set()).add(client)
-    return sum(len(clients[same]) > 1 for own in texts.values() for text in own if (same := normal(text)))
+    by_client = [[same for text in own if (same := normal(text))] for own in texts.values()]
+    clients = Counter(chain.from_iterable(map(set, by_client)))
+    return sum(clients[same] > 1 for same in chain.from_iterable(by_client))
 
 
 def reference(example: object) -> str:

@@ -3,8 +3,8 @@
 Each check raises ValueError with a line that begins with the key.
 """
 
-import fnmatch
 from collections.abc import Collection, Iterable
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -60,7 +60,7 @@ def checked(content: Json) -> Params:
     for name in params.runs:
         _run(params, name)
     for pattern in params.omit:
-        if not fnmatch.filter(params.runs, pattern):
+        if not any(fnmatchcase(name, pattern) for name in params.runs):
             raise ValueError(f"omit: {pattern}: fits no run; correct it")
     _used(params)
     _own_clients(params)

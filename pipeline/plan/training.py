@@ -153,9 +153,8 @@ def _check_fits(params: Params, name: str, algorithm: Algorithm, hyper: BaseMode
         wrong = f"{run.method} evaluates each client's own model, and setting {run.setting} the server's"
         remedy = "natural clients with own: true, a method with a server, or, without generation, evaluated: last"
         raise QuorumError(f"{where}: {wrong}; choose {remedy}")
-    if getattr(hyper, "option", "I") == "II" and (knobs.client_optimizer, knobs.client_schedule, knobs.trunk_rate) != (
-        ("sgd", "constant", 1.0)
-    ):
+    of_steps = (knobs.client_optimizer, knobs.client_schedule, knobs.trunk_rate)
+    if getattr(hyper, "option", "I") == "II" and of_steps != ("sgd", "constant", 1.0):
         remedy = "set client_optimizer: sgd, client_schedule: constant and trunk_rate: 1.0"
         raise QuorumError(f"{where}.option: II: divides by the steps' one learning rate; {remedy}")
     if knobs.trunk_rate != 1 and writes(load_task(TASKS[task])):

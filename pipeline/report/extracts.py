@@ -3,7 +3,7 @@
 from itertools import zip_longest
 from pathlib import Path
 
-from pipeline.corpora.documents import Document, cut, has_word, sentences
+from pipeline.corpora.documents import Document, units_of
 from pipeline.corpora.example import examples_of
 from pipeline.corpora.people_files import text_of
 from pipeline.errors import QuorumError
@@ -24,7 +24,7 @@ def extract_file(file: Path, *, run: str, client: str) -> str:
     row = row_of(run, client)
     if row.learner is None or load_task(row.learner.task).kind is not Document:
         raise QuorumError(f"--run {row.name}: has no model that picks sentences; choose another run")
-    path, units = model_of_client(row, client), tuple(cut(unit) for unit in sentences(text_of(file)) if has_word(unit))
+    path, units = model_of_client(row, client), units_of(text_of(file))
     if not units:
         raise QuorumError(f"{file}: has no sentence; write some")
     known = next(iter(examples_of(row.data, Document).values()))

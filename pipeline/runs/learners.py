@@ -1,6 +1,7 @@
 """Learners loaded from a workspace: a backbone with its task's head, its initial tensors, and its clients' data."""
 
 from collections.abc import Iterable, Mapping
+from dataclasses import fields
 from typing import NamedTuple
 
 from pipeline.clients.manifest import Manifest
@@ -107,16 +108,7 @@ def clients_of(training: Training, manifest: Manifest, index: Index, advance: Ad
     model = model_of(training.learner)
     entries = [entry for own in index.entries.values() for entry in own]
     seen, load = reading(training.learner, model, entries, trains=True)
-    same = (
-        "learning_rate",
-        "weight_decay",
-        "batch_size",
-        "local_epochs",
-        "clip_norm",
-        "trunk_rate",
-        "loss_over",
-        "rounds",
-    )
+    same = {field.name for field in fields(LocalTraining)} - {"optimizer", "schedule"}
     knobs = {name: getattr(training, name) for name in same}
     local = LocalTraining(**knobs, optimizer=training.client_optimizer, schedule=training.client_schedule)
 
