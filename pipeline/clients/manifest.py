@@ -54,6 +54,12 @@ def leaks(manifest: Manifest, examples: Mapping[str, Example]) -> dict[str, tupl
     return {group[1]: (client, trained[group]) for group, client in of("test").items() if group in trained}
 
 
+def seen_in_training(manifest: Manifest, texts: Mapping[str, str]) -> list[str]:
+    """The test examples whose text is also a training text, of any client; `texts`: by id, as `normal` returns them."""
+    trained = {texts[i] for own in manifest.values() for i in own["train"]} - {""}
+    return [i for own in manifest.values() for i in own["test"] if texts[i] in trained]
+
+
 def _group(example: Example) -> tuple[str, str]:
     corpus = getattr(example, "corpus", "")
     return "recordings" if corpus in RECORDINGS else corpus, example.group

@@ -16,7 +16,7 @@ MEAN = "mean"
 LENGTH = "length"
 LOG_LENGTH = "log_length"
 MEETINGS = 30  # of a client alone, fewer give a point without an interval
-NO_SCORES = ("id", "client", "group", "label", "items", "loss_sum", "text")
+NO_SCORES = ("id", "client", "group", "label", "seen", "items", "loss_sum", "text")
 """The fields of an example's row of scores that are no metrics."""
 
 

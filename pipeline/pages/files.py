@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from statistics import fmean
 
 from markupsafe import Markup
 
@@ -11,14 +12,17 @@ from pipeline.evaluation.pooled import LabelCounts, divergences
 from pipeline.plan.orders import ReportOrder
 from pipeline.report.figures.matrices import draw_gallery
 from pipeline.report.notes import warnings
-from pipeline.report.page import Drawing, page, place
+from pipeline.report.page import Drawing, page, piece, place
 from pipeline.report.task_tables import federation_row
 from pipeline.runs.result_files import Result, identity_of
+from pipeline.tasks.task import load_task
 from pipeline.workspace import layout
 from pipeline.workspace.files import empty_folder, read_json, write_json, write_text
 from pipeline.workspace.progress import say
 from pipeline.workspace.record import Json
 from pipeline.workspace.tables import read_table
+
+SEEN = 0.01  # of a setting's test texts; where more are trained on, a page has the scores without them
 
 
 def empty_outputs() -> None:
@@ -36,9 +40,35 @@ def write_page(order: ReportOrder, results: Mapping[str, Result], text: str) -> 
 
 
 def warnings_of(order: ReportOrder, results: Mapping[str, Result]) -> Markup:
-    """The warnings at the top of a page: results on samples, and random weights."""
+    """The warnings at the top of a page: results on samples, random weights, and test texts that are trained on."""
     sources = [source for own in results.values() for source in own["source"].items()]
-    return warnings(order.backbone, {name for name, source in sources if is_sample(source)})
+    samples = {name for name, source in sources if is_sample(source)}
+    return warnings(order.backbone, samples) + piece("seen", settings=_seen(order, results))
+
+
+def _seen(order: ReportOrder, results: Mapping[str, Result]) -> dict[str, Json]:
+    """Setting -> how many of its test texts are training texts, too; above 1%, each run's score with and without them.
+
+    A score is the mean over examples and seeds. Splits that others published stay as they are, so that scores compare.
+    """
+    found: dict[str, Json] = {}
+    for setting in dict.fromkeys(row.setting for row in order.runs):
+        runs = {row.id: row for row in order.runs if row.setting == setting and row.id in results}
+        rows = [one | {"run": runs[i].name} for i in runs for one in results[i]["scores"]["examples"]]
+        tests, seen = {row["id"] for row in rows}, {row["id"] for row in rows if "seen" in row}
+        if not seen:
+            continue
+        metric = load_task(order.data[next(iter(runs.values())).data[0]]).metrics[0]
+        scored = [row for row in rows if metric.name in row]
+        scores = {
+            run: [fmean(row[metric.name] for row in own) for own in (every, without)]
+            for run in dict.fromkeys(row["run"] for row in scored)
+            if (every := [row for row in scored if row["run"] == run])
+            and (without := [row for row in every if "seen" not in row])
+        }
+        found[setting] = {"seen": len(seen), "tests": len(tests), "metric": metric.title}
+        found[setting]["scores"] = scores if len(seen) > SEEN * len(tests) else {}
+    return found
 
 
 def say_unknown(order: ReportOrder, comparisons: Sequence[Comparison]) -> None:

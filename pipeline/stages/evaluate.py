@@ -25,8 +25,9 @@ def run(name: str, at: Sequence[int] = ()) -> None:
         models = read_json(layout.models_behind(run_id))
         predicted = read_jsonl(layout.predictions(run_id))
         scored = _scored(order, predicted, examples)
-        labels = read_json(layout.partition(order.setting, seed))["labels"]
-        rows = [_row(row, examples[row["id"]].group, labels.get(row["id"])) for row in scored]
+        partition = read_json(layout.partition(order.setting, seed))
+        labels, seen = partition["labels"], set(partition.get("seen", ()))
+        rows = [_row(row, examples[row["id"]].group, labels.get(row["id"]), row["id"] in seen) for row in scored]
         scores: Json = {"clients": models["clients"], "examples": rows}
         if chooses_units(task := load_task(order.task)):
             scores["places"] = task.places([(examples[row["id"]], row["prediction"]) for row in predicted])
@@ -63,7 +64,7 @@ def _over_models(rows: Sequence[Json]) -> list[Json]:
     ]
 
 
-def _row(row: Json, group: str, label: str | None) -> Json:
-    """A test example's scores, with what resamples it and what weights it."""
+def _row(row: Json, group: str, label: str | None, seen: bool) -> Json:
+    """A test example's scores, with what resamples it and what weights it, and whether its text is trained on."""
     about = {"id": row["id"], "client": row["client"], "group": group}
-    return about | ({"label": label} if label else {}) | row
+    return about | ({"label": label} if label else {}) | ({"seen": True} if seen else {}) | row

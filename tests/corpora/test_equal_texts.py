@@ -1,10 +1,11 @@
-"""Texts that occur twice stay in one split of people's own data, and are counted between clients."""
+"""Texts that occur twice: in one split of people's own data, counted between clients, and tests that are trained on."""
 
 from collections import Counter
 
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pipeline.clients.manifest import Manifest, seen_in_training
 from pipeline.corpora.hash_order import hash_order, tenths
 from pipeline.corpora.statistics import equal_between
 
@@ -34,5 +35,15 @@ def test_a_name_with_two_texts_joins_those_of_both() -> None:
 
 
 def test_texts_of_two_clients_are_counted_at_both() -> None:
-    """x occurs at both, twice at a: three texts. y is a's alone, though twice."""
-    assert equal_between({"a": ["x", "X", "y", "y"], "b": ["x ", "z"]}) == 3
+    """x occurs at both, twice at a: three texts. y is a's alone, though twice. Empty texts do not count."""
+    assert equal_between({"a": ["x", "x", "y", "y", ""], "b": ["x", "z", ""]}) == 3
+
+
+def test_a_test_text_is_seen_if_any_client_trains_on_it() -> None:
+    """4 is equal to 1, of another client; 5 is empty, as 2 is."""
+    texts = {"1": "x", "2": "", "3": "y", "4": "x", "5": "", "6": "z"}
+    manifest: Manifest = {
+        "a": {"train": ["1", "2"], "val": [], "test": ["6"]},
+        "b": {"train": ["3"], "val": [], "test": ["4", "5"]},
+    }
+    assert seen_in_training(manifest, texts) == ["4"]

@@ -1,5 +1,6 @@
 """The pages of a plan, from results in files: which runs they show, and what they say of the others."""
 
+import re
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -69,6 +70,14 @@ def test_the_main_page_shows_the_first_setting_and_names_the_runs_of_others(
         assert part in page
     changed = dict(row for row in table_rows(page) if len(row) == 2)
     assert changed["ours − theirs * average ROUGE"].startswith("+1.00")
+
+
+def test_a_page_has_the_scores_without_the_test_texts_that_are_trained_on() -> None:
+    """Of four texts with 20 points, one has 40 and is trained on: 25 with it, and 20 without."""
+    rows = scores(20.0)
+    rows[-1] |= {"seen": True, "average": 40.0}
+    save_results(OURS_ROW, scores=rows)
+    assert re.search(r"domains: 1 of 4 test texts \(25\.0%\).* ours 25\.00, 20\.00", render_main(OURS_ROW))
 
 
 def test_runs_that_are_left_out_choose_no_setting_and_miss_no_result(capsys: pytest.CaptureFixture[str]) -> None:
