@@ -34,7 +34,7 @@ LEFT_OUT = ("results/", ".ci/", "benchmarks/", "deploy/", "docs/", "dvc.lock", "
 """What no stage of the root reads. DVC would read every experiment's stages at each start."""
 NO_TOUR = {
     "quoted: reports/predictions": "quoted: LICENSE",
-    "shown: experiments/full/reports/tables": "shown: CITATION.cff",
+    "shown: experiments/full/reports/tables/comparisons.csv": "shown: CITATION.cff",
 }
 """The variables of dvc.yaml, as experiments have them."""
 IDENTITY = {f"GIT_{who}_{what}": "t@t" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}

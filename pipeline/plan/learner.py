@@ -66,7 +66,7 @@ class CommonKnobs(Record):
         draw: whether clients are drawn alike, or by their numbers of examples.
         client_optimizer: of the clients: AdamW, or SGD without momentum.
         client_schedule: of the learning rate within a round.
-        weight_decay: of AdamW, on all tensors but norms and biases.
+        weight_decay: of AdamW, on all tensors but norms and biases; 0.01 is torch's.
         clip_norm: the largest norm of a gradient.
         trunk_rate: the learning rate of all that trains below a head's last layer, over that layer's.
         loss_over: whether a batch's sum of losses is divided by its items or by its examples.

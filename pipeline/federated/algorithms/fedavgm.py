@@ -19,7 +19,7 @@ from pipeline.federated.algorithms.fedopt import stepping
 class Hyperparameters(Knobs):
     """See the paper, Section 4."""
 
-    server_momentum: float = Field(default=0.9, ge=0, lt=1, description="β, the server's momentum.")
+    server_momentum: float = Field(default=0.9, ge=0, lt=1, description="β, the server's momentum; 0.9 in the paper.")
 
 
 def build(hyper: Hyperparameters) -> Algorithm:

@@ -25,7 +25,9 @@ class Hyperparameters(Knobs):
     staleness: float = Field(
         default=0.5, ge=0, description="a, the exponent by which updates lose weight with age; 0.5 in the paper."
     )
-    server_learning_rate: float = Field(default=1.0, gt=0, description="η, the server's learning rate.")
+    server_learning_rate: float = Field(
+        default=1.0, gt=0, description="η, the server's learning rate; 1 adds the mean."
+    )
 
 
 def build(hyper: Hyperparameters) -> Algorithm:

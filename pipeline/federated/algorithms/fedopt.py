@@ -31,11 +31,11 @@ class Hyperparameters(Knobs):
 
     server_optimizer: ServerOptimizer = Field(default="adam", description="The rule for v, or `momentum` without v.")
     server_learning_rate: float = Field(gt=0, description="η, the server's learning rate.")
-    server_momentum: float = Field(default=0.9, ge=0, lt=1, description="β₁, the decay of the first moment m.")
+    server_momentum: float = Field(default=0.9, ge=0, lt=1, description="β₁, the decay of m; 0.9 in the paper.")
     server_beta2: float = Field(
-        default=0.99, ge=0, lt=1, description="β₂, the decay of the second moment v (adam, yogi)."
+        default=0.99, ge=0, lt=1, description="β₂, the decay of v (adam, yogi); 0.99 in the paper."
     )
-    server_epsilon: float = Field(default=1e-3, gt=0, description="ε (their τ), the degree of adaptivity.")
+    server_epsilon: float = Field(default=1e-3, gt=0, description="ε (their τ), the adaptivity; 1e-3 in the paper.")
 
 
 def stepping(hyper: Hyperparameters) -> ServerUpdate:

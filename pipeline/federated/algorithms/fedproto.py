@@ -37,7 +37,9 @@ COUNTS = "counts"
 class Hyperparameters(Knobs):
     """λ_P."""
 
-    prototype_weight: float = Field(default=1.0, gt=0, description="λ_P: the weight of the distance to P̄.")
+    prototype_weight: float = Field(
+        default=1.0, gt=0, description="λ_P: the weight of the distance to P̄; 1 in the paper, on MNIST."
+    )
 
 
 def init(initial: Adapter, _examples: int) -> ServerState:

@@ -20,7 +20,7 @@ class Hyperparameters(Knobs):
     """See Section 4."""
 
     faulty: int = Field(ge=0, description="f, the number of faulty clients to tolerate.")
-    chosen: int = Field(default=1, ge=1, description="m, the number of updates to average.")
+    chosen: int = Field(default=1, ge=1, description="m, the number of updates to average; 1 is Krum.")
 
 
 def scores(updates: Tensor, faulty: int) -> Tensor:
