@@ -41,5 +41,6 @@ def laid(folder: Path) -> dict[str, Workspace]:
         settings={"many": many, "ten": many | {"clients": 10, "alpha": 100.0}},
         runs={name: knobs | {"rounds": 2, "seeds": [1]} for name, knobs in _runs("faults").items()},
         sections={},
+        scales={"laptop": {}},
     )
     return found
