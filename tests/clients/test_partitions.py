@@ -1,7 +1,9 @@
-"""Partitions of meetings: properties that hold for any corpus, and the checks of what is drawn."""
+"""Partitions of meetings: properties that hold for any corpus, the checks of what is drawn, batches, and folds."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import product
 from typing import Any
 
 import pytest
@@ -10,10 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.clients import kinds
+from pipeline.clients.batches import SMALLEST_BATCH, batch_sizes, batches, short_rounds
+from pipeline.clients.folds import FOLDS, HALVES, VALIDATION_EXAMPLES, refolded, series_of
 from pipeline.clients.manifest import Manifest, check, take_at_most, take_fraction
-from pipeline.clients.setting import Balanced, Counts, Domains, Iid, Setting, Share, Unit
+from pipeline.clients.setting import Balanced, Domains, Iid, Setting, Share, Unit
 from pipeline.corpora.conversation import Conversation
 from pipeline.corpora.example import SPLITS
+from pipeline.corpora.qmsum import DOMAINS
 from pipeline.errors import QuorumError
 from pipeline.plan.orders import PartitionOrder
 from pipeline.runs.partitioning import draw
@@ -22,6 +27,7 @@ Sizes = tuple[int, int, int]
 IDS = st.lists(st.text("abcdef0123", min_size=1, max_size=6), unique=True, max_size=40)
 SIZES = st.tuples(st.integers(1, 30), st.integers(1, 12), st.integers(1, 12))
 PARTS = ["First", "Second", "Third"]
+OWN = Share(train_fraction=0.2, validation_examples=2, test_examples=3)
 
 
 def domains_of(*clients: str, **more: Any) -> Domains:
@@ -33,18 +39,16 @@ def iid_of(*of: str, unit: Unit = "example") -> Iid:
 
 
 def balanced_of(clients: list[str], train: int, val: int, test: int) -> Balanced:
-    return Balanced(data="qmsum", kind="balanced", clients=clients, counts=Counts(train=train, val=val, test=test))
+    counts = {"train": train, "val": val, "test": test}
+    return Balanced(data="qmsum", kind="balanced", clients=clients, counts=counts)
 
 
 def corpus(**sizes: Sizes) -> dict[str, Conversation]:
     """So many training, validation and test examples of each domain, each of a meeting of its own."""
-    examples: dict[str, Conversation] = {}
-    for domain, counts in sizes.items():
-        for split, count in zip(SPLITS, counts, strict=True):
-            for _ in range(count):
-                one = make_example(len(examples), domain=domain, split=split)
-                examples[one.id] = replace(one, corpus="qmsum")
-    return examples
+    kept = [(own, *one) for own, counts in sizes.items() for one in zip(SPLITS, counts, strict=True)]
+    places = ((domain, split) for domain, split, count in kept for _ in range(count))
+    made = (make_example(number, domain=domain, split=split) for number, (domain, split) in enumerate(places))
+    return {one.id: replace(one, corpus="qmsum") for one in made}
 
 
 def sizes_of(manifest: Manifest) -> dict[str, list[int]]:
@@ -71,16 +75,11 @@ def test_domains_scale_training_and_cap_validation_alone(a: Sizes, b: Sizes, fra
         assert all({(examples[i].domain, examples[i].split) for i in own} == {(client, s)} for s, own in splits.items())
 
 
-@pytest.mark.parametrize(
-    ("fraction", "only", "weights"),
-    [
-        (0.5, Share(train_fraction=0.2), {"B": 2.5}),  # 2 of 10 are drawn where 5 would be
-        (0.5, Share(test_examples=3), {}),
-        (None, Share(train_fraction=0.25), {"B": 4.0}),
-    ],
-)
-def test_a_sampled_client_weighs_its_true_size(fraction: float | None, only: Share, weights: dict[str, float]) -> None:
-    assert domains_of("A", "B", train_fraction=fraction, only={"B": only}).weights == weights
+@pytest.mark.parametrize(("share", "own", "weights"), [(0.5, 0.2, {"B": 2.5}), (0.5, None, {}), (None, 0.25, {"B": 4})])
+def test_a_sampled_client_weighs_its_true_size(share: float | None, own: float | None, weights: Any) -> None:
+    """2 of 10 are drawn where 5 would be: they weigh 2.5 each."""
+    only = {"B": Share(train_fraction=own, test_examples=3)}
+    assert domains_of("A", "B", train_fraction=share, only=only).weights == weights
 
 
 @given(SIZES, SIZES, st.integers(0, 5), st.sampled_from(["example", "meeting"]))
@@ -102,13 +101,9 @@ def test_iid_by_meeting_does_not_separate_a_meetings_examples() -> None:
     assert sorted(meeting for own in meetings for meeting in own) == [f"m{n}" for n in range(6)]
 
 
-OWN = Share(train_fraction=0.2, validation_examples=2, test_examples=3)
-
-
 @pytest.mark.parametrize(
     ("setting", "sizes"),
     [
-        (domains_of("A", "B", train_fraction=0.5), {"A": [15, 9, 9], "B": [20, 12, 12]}),
         (domains_of("A", "B", train_fraction=0.5, only={"B": OWN}), {"A": [15, 9, 9], "B": [8, 2, 3]}),
         (iid_of("A"), {"First": [10, 3, 3], "Second": [10, 3, 3], "Third": [10, 3, 3]}),
         (balanced_of(["A", "B"], 20, 4, 5), {"A": [20, 4, 5], "B": [20, 4, 5]}),
@@ -123,25 +118,21 @@ def test_every_kind_draws_for_each_seed(setting: Setting, sizes: dict[str, list[
     assert sizes_of(first) == sizes
 
 
-def with_own(client: str, **sizes: Sizes) -> dict[str, Conversation]:
-    """As `corpus`; a client's meetings are a user's."""
-    return {i: replace(e, corpus=client) if e.domain == client else e for i, e in corpus(**sizes).items()}
+def with_own(**sizes: Sizes) -> dict[str, Conversation]:
+    """As `corpus`; the meetings of `Own` are a user's."""
+    return {i: replace(e, corpus="Own") if e.domain == "Own" else e for i, e in corpus(**sizes).items()}
 
 
 def test_counts_are_fitted_to_the_sample_and_not_to_a_users_client() -> None:
     """20, 1 and 9 are wanted. B has the fewest training examples of the sample, A the fewest test examples."""
-    examples = with_own("Own", A=(8, 2, 4), B=(5, 3, 6), Own=(3, 1, 1))
-    clients = ["A", "B", "Own"]
-    assert balanced_of(clients, 20, 1, 9).fitted(examples) == balanced_of(clients, 5, 1, 4)
+    wanted, fitted = (balanced_of(["A", "B", "Own"], *counts) for counts in ((20, 1, 9), (5, 1, 4)))
+    assert wanted.fitted(with_own(A=(8, 2, 4), B=(5, 3, 6), Own=(3, 1, 1))) == fitted
 
 
 def test_a_users_client_joins_balanced_clients_with_what_it_has(capsys: pytest.CaptureFixture[str]) -> None:
     """It has more validation examples than the others may have, and fewer training examples."""
-    examples = with_own("Own", A=(30, 2, 2), Own=(3, 4, 1))
-    assert sizes_of(drawn(balanced_of(["A", "Own"], 20, 1, 2), examples, batch=4)) == {
-        "A": [20, 1, 2],
-        "Own": [3, 1, 1],
-    }
+    found = drawn(balanced_of(["A", "Own"], 20, 1, 2), with_own(A=(30, 2, 2), Own=(3, 4, 1)), batch=4)
+    assert sizes_of(found) == {"A": [20, 1, 2], "Own": [3, 1, 1]}
     assert "client Own has 3 training examples, so 1 steps a round" in capsys.readouterr().err
 
 
@@ -165,7 +156,6 @@ def drawn(setting: Setting, examples: dict[str, Conversation], sample: Sequence[
 
 
 def test_a_sample_is_used_and_a_small_client_trains_with_a_warning(capsys: pytest.CaptureFixture[str]) -> None:
-    """Three training examples where twenty are wanted."""
     assert sizes_of(drawn(balanced_of(["A"], 20, 1, 1), corpus(A=(3, 1, 1)), ["qmsum"])) == {"A": [3, 1, 1]}
     assert "s: the sample has fewer examples than params.yaml needs: train=3 val=1 test=1" in capsys.readouterr().err
     drawn(domains_of("A"), corpus(A=(3, 1, 1)), batch=16)
@@ -187,3 +177,65 @@ def test_a_sample_is_used_and_a_small_client_trains_with_a_warning(capsys: pytes
 def test_a_setting_that_does_not_fit_is_one_line(setting: Setting, a: Sizes, batch: int, message: str) -> None:
     with pytest.raises(QuorumError, match=message):
         drawn(setting, corpus(A=a, B=(40, 2, 2)), batch=batch)
+
+
+@pytest.mark.parametrize(
+    ("count", "size", "sizes"),
+    [(32, 16, [16, 16]), (33, 16, [16, 17]), (36, 16, [16, 16, 4]), (3, 16, [3]), (19, 16, [19]), (6, 2, [2, 2, 2])],
+)
+def test_a_last_batch_of_under_four_joins_its_neighbour(count: int, size: int, sizes: list[int]) -> None:
+    assert batch_sizes(count, size) == sizes
+
+
+@given(st.integers(0, 200), st.integers(1, 40))
+def test_every_example_comes_once_and_in_order(count: int, size: int) -> None:
+    order = list(range(count))[::-1]
+    parts = list(batches(order, size))
+    assert [i for part in parts for i in part] == order
+    assert all(len(part) < size + SMALLEST_BATCH for part in parts)
+
+
+def test_a_round_of_fewer_than_five_steps_is_short() -> None:
+    """67 examples are 5 batches, of which the last has 3 and joins: 4 steps; 68 are 5. Two epochs double them."""
+    manifest = {name: {"train": list(map(str, range(n))), "val": [], "test": []} for name, n in (("A", 67), ("B", 68))}
+    assert short_rounds(manifest, 16, 1) == {"A": 4}
+    assert short_rounds(manifest, 16, 2) == {}
+
+
+def series_corpus(series: int, queries: int) -> dict[str, Conversation]:
+    """Product in series of four meetings, the others in single ones; the first two are official test and val."""
+    found: dict[str, Conversation] = {}
+    for domain, number in product(DOMAINS, range(series)):
+        split = {0: "test", 1: "val"}.get(number, "train")
+        names = [f"ES{2000 + number}{letter}" for letter in "abcd"] if domain == "Product" else [f"Bed{number:03}"]
+        for name, query in product(names, range(queries)):
+            one = make_example(query, domain=domain, split=split)
+            one = replace(one, id=f"qmsum/{domain}/{name}/{query}", corpus="qmsum", meeting=name)
+            found[one.id] = one
+    return found
+
+
+@pytest.mark.parametrize(("series", "queries"), [(32, 8), (37, 11), (40, 12)])
+def test_folds_of_any_size(series: int, queries: int) -> None:
+    """Each meeting is tested once, no series is in two splits, halves are even. Enough texts validate, hardly more."""
+    examples, half = series_corpus(series, queries), (series - 1) // 2
+    folds = {fold: refolded(examples, fold) for fold in FOLDS}
+    assert sorted(i for own in folds.values() for i, one in own.items() if one.split == "test") == sorted(examples)
+    for fold, own in folds.items():
+        tested = {(one.domain, one.meeting) for one in own.values() if one.split == "test"}
+        counts = Counter(domain for domain, _ in tested)
+        if fold in HALVES:  # the official test is one series
+            assert counts["Academic"] in (half, half + 1)
+            assert counts["Product"] in (4 * half, 4 * half + 4)
+        assert len({(e.domain, series_of(e.meeting), e.split) for e in own.values()}) == series * len(DOMAINS)
+        for domain in DOMAINS if fold in HALVES else ():
+            count = sum(one.domain == domain and one.split == "val" for one in own.values())
+            assert VALIDATION_EXAMPLES <= count < VALIDATION_EXAMPLES + 4 * queries
+
+
+def test_the_official_fold_and_other_corpora_stay_as_they_are() -> None:
+    examples = series_corpus(8, 9) | {
+        "s": replace(make_example(1, domain="SAMSum", split="train"), id="s", corpus="samsum")
+    }
+    assert refolded(examples, "official") == examples
+    assert refolded(examples, "first")["s"] == examples["s"]

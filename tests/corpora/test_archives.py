@@ -44,9 +44,7 @@ def published(tmp_path: Path) -> Archived:
     return Archived("nlp/x.tar", content_of(tmp_path / "expected"), BALLS)
 
 
-def test_tarballs_of_several_commits_give_what_the_mirror_does(
-    published: Archived, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_tarballs_give_what_a_mirror_does(published: Archived, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each is fetched once; other files, an editor's files and links, though no fault, are not unpacked."""
     ball, fetched = tar(tmp_path / "ball.tar.gz", FILES).read_bytes(), []
 

@@ -1,4 +1,4 @@
-"""Exports that name speakers in other ways, in other encodings, damaged: every word has its speaker, or `Unknown`."""
+"""Exports of meetings, in other encodings, damaged, endless: every word has its speaker, or `Unknown`."""
 
 import html
 import json
@@ -6,19 +6,50 @@ from collections.abc import Callable, Sequence
 from itertools import groupby
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from time import process_time
 
 import pytest
 import webvtt
+from docx import Document
+from docx.oxml import parse_xml
+from docx.oxml.ns import nsdecls
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline.corpora.conversation import Turn
+from pipeline.corpora.encodings import decode
 from pipeline.corpora.transcripts import READERS, read
 from pipeline.errors import QuorumError
 
 TIMES = "00:00:01.000 --> 00:00:03.000"
 FAMILY = "\U0001f468\u200d\U0001f469\u200d\U0001f467"
 """An emoji of three, with zero-width joiners."""
+TEAMS = (
+    "Weekly sync-Meeting Transcript\n\nMay 6, 2024, 10:02AM\n\n31m 5s\n\nAnn started transcription\n\n"
+    "Ann   0:03\nHello.\n\nBob   0:05\nwe have\nlunch, roughly at 12:30\n\nAnn stopped transcription"
+)
+OLDER = "0:0:0.0 --> 0:0:3.40\nAnn\nHello.\n\n0:0:4.0 --> 0:0:5.0\nBob Ray\nHi: you.\n\n0:0:6.0 --> 0:0:7.0\nMe."
+OTTER = (
+    "Weekly sync\nMon, May 6, 2024 10:02AM • 31:05\n\nSUMMARY KEYWORDS\nbudget, time\n\nSPEAKERS\nAnn Lee, Bob\n\n"
+    "Ann Lee  00:00\nTwo options: a or b.\nNote: we wait.\n\nUnknown Speaker  00:12\nHi.\n\n"
+    "Transcribed by https://otter.ai\n"
+)
+MEET = (
+    "Weekly sync (2024-05-06 10:02 GMT+2) - Transcript\nAttendees\nAnn, Bob\nTranscript\n\n00:00:00\n\nAnn: Hello.\n"
+    "Bob: Hi.\nMeeting ended after 00:31:05\n"
+)
+TIMED = "00:00:01 Ann Lee\nWhen?\n\n00:00:05 Bob Ray\n{}\n\n00:00:09 Ann Lee\nOk.\n"
+ANSWERED = "Ann Lee: When? | Bob Ray: {} | Ann Lee: Ok."
+HEADED = "Ann Lee: He said: no. Two: b. | Bob: Note: so."
+ROLLING = (" \nhello<00:00:01.500><c> there</c>", "hello there\n ", "hello there\nhow<00:00:02.500><c> are you</c>")
+NAMES = ["Ann Lee", "Jörg Müller", "张伟", "Speaker 1", "Dr. O'Neil", "van Dijk, Els", "+1 555", "Chair (Rota (West))"]
+WORDS = st.lists(st.text("abzÄéж会0<&-'.,!?🙂", min_size=1, max_size=6), max_size=5)
+MEETINGS = st.lists(st.tuples(st.sampled_from(NAMES), WORDS), min_size=1, max_size=6)
+Spoken = Sequence[tuple[str, str]]
+N = 200_000
+SIGNS = ("<", "<v ", "1", "{ ", "word ", ":", "[a](", "&#1", '"', "0:00 --> ", '!"', "a:b ")
+REVERSED = b"""{"meeting_transcripts": [{"speaker": "A", "content": "a"}],
+ "specific_query_list": [{"query": "q", "answer": "a", "relevant_text_span": [["3", "1"]]}]}"""
 
 
 def vtt(*cues: str) -> str:
@@ -36,8 +67,6 @@ def sbv(*cues: str) -> str:
 def turns_in(folder: Path, name: str, content: str | bytes) -> list[tuple[str, str]]:
     path = folder / name
     if path.suffix == ".docx":
-        from docx import Document
-
         document = Document()
         for paragraph in str(content).split("\n\n"):
             document.add_paragraph(paragraph)
@@ -45,25 +74,6 @@ def turns_in(folder: Path, name: str, content: str | bytes) -> list[tuple[str, s
     else:
         path.write_bytes(content if isinstance(content, bytes) else content.encode())
     return [(turn.speaker, turn.text) for turn in read(path).turns]
-
-
-TEAMS = (
-    "Weekly sync-Meeting Transcript\n\nMay 6, 2024, 10:02AM\n\n31m 5s\n\nAnn started transcription\n\n"
-    "Ann   0:03\nHello.\n\nBob   0:05\nwe have\nlunch, roughly at 12:30\n\nAnn stopped transcription"
-)
-OLDER = "0:0:0.0 --> 0:0:3.40\nAnn\nHello.\n\n0:0:4.0 --> 0:0:5.0\nBob Ray\nHi: you.\n\n0:0:6.0 --> 0:0:7.0\nMe."
-OTTER = (
-    "Weekly sync\nMon, May 6, 2024 10:02AM • 31:05\n\nSUMMARY KEYWORDS\nbudget, time\n\nSPEAKERS\nAnn Lee, Bob\n\n"
-    "Ann Lee  00:00\nTwo options: a or b.\nNote: we wait.\n\nUnknown Speaker  00:12\nHi.\n\n"
-    "Transcribed by https://otter.ai\n"
-)
-MEET = (
-    "Weekly sync (2024-05-06 10:02 GMT+2) - Transcript\nAttendees\nAnn, Bob\nTranscript\n\n00:00:00\n\nAnn: Hello.\n"
-    "Bob: Hi.\nMeeting ended after 00:31:05\n"
-)
-TIMED = "00:00:01 Ann Lee\nWhen?\n\n00:00:05 Bob Ray\n{}\n\n00:00:09 Ann Lee\nOk.\n"
-HEADED = "Ann Lee: He said: no. Two: b. | Bob: Note: so."
-ROLLING = (" \nhello<00:00:01.500><c> there</c>", "hello there\n ", "hello there\nhow<00:00:02.500><c> are you</c>")
 
 
 @pytest.mark.parametrize(
@@ -88,18 +98,10 @@ ROLLING = (" \nhello<00:00:01.500><c> there</c>", "hello there\n ", "hello there
         ("a.vtt", vtt("Ann: We meet\ntomorrow at 10:30", "Bob: ok"), "Ann: We meet tomorrow at 10:30 | Bob: ok"),
         ("a.txt", "Ann: we have\nlunch, roughly at 12:30\nBob: ok", "Ann: we have lunch, roughly at 12:30 | Bob: ok"),
         ("a.txt", "Ann   0:03\nwe meet\nMonday 12:30\nBob   0:09\nok", "Ann: we meet Monday 12:30 | Bob: ok"),
-        (
-            "a.txt",
-            TIMED.format("Let's meet at 10:30 AM."),
-            "Ann Lee: When? | Bob Ray: Let's meet at 10:30 AM. | Ann Lee: Ok.",
-        ),
-        ("a.txt", TIMED.format("10:30 works for me."), "Ann Lee: When? | Bob Ray: 10:30 works for me. | Ann Lee: Ok."),
+        ("a.txt", TIMED.format("Let's meet at 10:30 AM."), ANSWERED.format("Let's meet at 10:30 AM.")),
+        ("a.txt", TIMED.format("10:30 works for me."), ANSWERED.format("10:30 works for me.")),
         ("a.txt", "Ann   0:03\nWhen?\nBob   0:05\n10:30\nAnn   0:09\nOk.", "Ann: When? | Bob: 10:30 | Ann: Ok."),
-        (
-            "a.txt",
-            "Ann   0:03\nBob started the recording.\nBob   0:05\nNo.",
-            "Ann: Bob started the recording. | Bob: No.",
-        ),
+        ("a.txt", "Al   0:03\nBob started the recording.\nBob   0:05\nNo", "Al: Bob started the recording. | Bob: No"),
         ("a.txt", "0:01 okay\n0:03 okay\n0:05 okay\n", "Unknown: 0:01 okay 0:03 okay 0:05 okay"),
         ("a.txt", "Ann: Wie lange?\nBob: Also\n10 Min.\nAnn: Gut.", "Ann: Wie lange? | Bob: Also 10 Min. | Ann: Gut."),
         ("a.txt", "31 Min. 5 Sek.\nAnn   0:03\nHallo.", "Ann: Hallo."),
@@ -192,33 +194,15 @@ def test_it_says_what_became_of_each_line(tmp_path: Path) -> None:
 
 def test_a_table_and_tracked_changes_of_a_document_are_read(tmp_path: Path) -> None:
     """Rows of number, time, name and words below a row of titles. An insertion is text; a deletion is none."""
-    from docx import Document
-    from docx.oxml import parse_xml
-    from docx.oxml.ns import nsdecls
-
     document = Document()
-    cells = document.add_table(rows=3, cols=4).rows
-    table = (("No", "Time", "Speaker", "Text"), ("1", "0:03", "Ann", "Hello."), ("2", "0:05", "Bob", "Hi."))
-    for row, texts in zip(cells, table, strict=True):
-        for cell, text in zip(row.cells, texts, strict=True):
+    table = document.add_table(rows=0, cols=4)
+    for texts in (("No", "Time", "Speaker", "Text"), ("1", "0:03", "Ann", "Hello."), ("2", "0:05", "Bob", "Hi.")):
+        for cell, text in zip(table.add_row().cells, texts, strict=True):
             cell.text = text
     change = "<w:ins><w:r><w:t>Ann: new</w:t></w:r></w:ins><w:del><w:r><w:delText>old</w:delText></w:r></w:del>"
     document.element.body.insert(1, parse_xml(f"<w:p {nsdecls('w')}>{change}</w:p>"))
     document.save(str(tmp_path / "a.docx"))
     assert read(tmp_path / "a.docx").turns == (Turn("Ann", "Hello."), Turn("Bob", "Hi."), Turn("Ann", "new"))
-
-
-NAMES = [
-    *("Ann Lee", "Jörg Müller", "张伟", "Speaker 1", "Dr. O'Neil", "van Dijk, Els", "+1 555"),
-    "Chair (Hon. Rota (West))",
-]
-WORDS = st.lists(st.text("abzÄéж会0<&-'.,!?🙂", min_size=1, max_size=6), max_size=5)
-MEETINGS = st.lists(st.tuples(st.sampled_from(NAMES), WORDS), min_size=1, max_size=6)
-Spoken = Sequence[tuple[str, str]]
-
-
-def voices(turns: Spoken) -> str:
-    return vtt(*(f"<v {html.escape(name)}>{html.escape(words)}</v>" for name, words in turns))
 
 
 def webex(turns: Spoken) -> str:
@@ -234,7 +218,7 @@ def lines(*texts: str) -> str:
 
 
 WRITERS: dict[str, Callable[[Spoken], str]] = {
-    "teams.vtt": voices,
+    "teams.vtt": lambda turns: vtt(*(f"<v {html.escape(name)}>{html.escape(words)}</v>" for name, words in turns)),
     "webex.vtt": webex,
     "zoom.vtt": lambda turns: vtt(*(html.escape(f"{name}: {words}", quote=False) for name, words in turns)),
     "any.srt": colons(srt),
@@ -245,9 +229,7 @@ WRITERS: dict[str, Callable[[Spoken], str]] = {
     "otter.txt": colons(lines, "{}  0:03\n{}\n"),
     "zoom.txt": colons(lines, "[{}] 10:15:02\n{}\n"),
     "teams.txt": colons(lines, "0:0:0.0 --> 0:0:3.40\n{}\n{}\n"),
-    "any.json": lambda turns: json.dumps(
-        {"meeting_transcripts": [{"speaker": name, "content": words} for name, words in turns]}
-    ),
+    "any.json": lambda turns: json.dumps({"meeting_transcripts": [{"speaker": a, "content": b} for a, b in turns]}),
 }
 
 
@@ -282,11 +264,88 @@ def test_any_bytes_are_read_or_refused_in_one_line(ending: str, content: bytes) 
 @settings(max_examples=40)
 @given(cues=st.lists(st.lists(st.text("abc :<&;-.>é", min_size=1).map(str.strip).filter(bool), min_size=1), min_size=1))
 def test_no_cue_has_less_text_than_another_parser_finds(cues: list[list[str]]) -> None:
-    """Compared with webvtt-py: all its words are read. It drops a text after an empty line, and one with an arrow."""
+    """Compared with webvtt-py, which drops a text after an empty line, and one with an arrow: all of it is read."""
     text = vtt(*(f"<v Ann>t{number} " + html.escape("\n".join(cue), quote=False) for number, cue in enumerate(cues)))
     theirs = [word for caption in webvtt.from_string(text) for word in html.unescape(caption.text).split()]
     with TemporaryDirectory() as folder:
         ((_, ours),) = turns_in(Path(folder), "a.vtt", text)
     assert ours.split() == theirs
-    dropped = f"WEBVTT\n\n{TIMES}\n\nAnn: one\n\n{TIMES}\nAnn: two\nso --> three"
-    assert [caption.text for caption in webvtt.from_string(dropped)] == ["", "Ann: two"]
+
+
+@pytest.mark.parametrize("ending", ["txt", "vtt", "srt"])
+@pytest.mark.parametrize(
+    "line",
+    [" " * 2_000 + "a b", " " * N + "a b", "a" + " " * N + "b", *(sign * (N // len(sign)) for sign in SIGNS)],
+    ids=lambda line: f"{len(line)} of {line[:5]!r}",
+)
+def test_a_line_of_any_length_is_read_in_little_time(line: str, ending: str, tmp_path: Path) -> None:
+    """Milliseconds of processor; in time that grows with the square of the length each would take hours."""
+    path = tmp_path / f"a.{ending}"
+    words = f"Ann: x\n{line}"
+    path.write_text({"txt": words, "vtt": vtt(words), "srt": srt(words)}[ending])
+    began = process_time()
+    (turn,) = read(path).turns
+    assert process_time() - began < 5
+    assert turn.speaker == "Ann"
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("a.txt", b"Ann: a\0b\n", "is no text in any known encoding"),
+        ("a.json", b'{"meeting_transcripts": [{"speaker": "A", "content": "\\ud800"}]}', "half of a surrogate pair"),
+        ("a.json", b"[" * 100_000, "malformed JSON"),
+        ("a.json", b"1" * 5_000, "malformed JSON"),
+        ("a.vtt", b"WEBVTT\n", "has no turn"),
+        ("a.sbv", b"Ann: not a subtitle\n", "has no turn"),
+        ("a.txt", b"\n\n", "has no turn"),
+        ("a.vtt", b"Ann: not a vtt\n", "has no turn"),
+        ("a.srt", b"Ann: not an srt\n", "has no turn"),
+        ("a.docx", b"PK no document", "is no Word document"),
+        ("a.pdf", b"%PDF", ".pdf is no format that is read; export the meeting as .vtt, .srt, .docx, .txt, .json"),
+        ("a.json", b"{}", "not a QMSum meeting: meeting_transcripts: is missing"),
+        ("a.json", b'{"meeting_transcripts": []}', "meeting_transcripts: List should have at least 1 item"),
+        ("a.json", b'{"meeting_transcripts": [{"speaker": "A"}]}', "meeting_transcripts.0.content: is missing"),
+        ("a.json", REVERSED, "specific_query_list.0.relevant_text_span: [3, 1] runs backwards"),
+        ("gone.vtt", None, "gone.vtt: no such file"),
+    ],
+)
+def test_a_file_that_is_none_is_one_line(name: str, content: bytes | None, message: str, tmp_path: Path) -> None:
+    if content is not None:
+        (tmp_path / name).write_bytes(content)
+    with pytest.raises(QuorumError) as caught:
+        read(tmp_path / name)
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "encoding", "named"),
+    [
+        ("Ann: café crème — déjà", "cp1252", "cp1252"),
+        ("Ann: It costs £5, José.", "cp1252", "cp1252"),
+        ("Ann: café", "cp1252", "cp1252"),
+        ("Łukasz: Cześć, jak się masz?", "cp1250", "cp1250"),
+        ("Čeněk: Dobrý den, přišel čas na řešení.", "cp1250", "cp1250"),
+        ("Ayşe: Günaydın, çalışıyoruz.", "cp1254", "cp1254"),
+        ("Иван: Привет, как дела?", "cp1251", "cp1251"),
+        ("Иван: Привет, как дела?", "koi8_r", "koi8_r"),
+        ("Γιώργος: Καλημέρα σε όλους.", "cp1253", "cp1253"),
+        ("Jörg: Grüße, Müller", "mac_roman", "mac_roman"),
+        ("Jörg: Grüße, Müller", "cp850", "cp850"),
+        ("Language: zh\n张伟：开始", "gb18030", "gb18030"),
+        ("דוד: שלום לכולם", "cp1255", "cp1255"),
+        ("田中：今日の会議を始めます。よろしくお願いします。", "cp932", "cp932"),
+        ("Ann: hi 你好 there, is it ok?", "utf-16-be", "UTF-16-BE"),
+        ("Ann: hi 你好", "utf-16", "UTF-16-LE"),
+        ("Zoë: Über die Kosten.", "utf-16-le", "UTF-16-LE"),
+        ("Zoë: Über die Kosten.", "utf-8-sig", "UTF-8"),
+    ],
+)
+def test_an_encoding_is_known_by_its_letters(text: str, encoding: str, named: str) -> None:
+    assert decode(text.encode(encoding)) == (text, named)
+
+
+def test_a_few_damaged_letters_leave_the_others() -> None:
+    """One letter of cp1252 among eleven of UTF-8."""
+    assert decode("é".encode() * 11 + b"\xe9 x") == ("é" * 11 + "\ufffd x", "UTF-8 with damaged letters")

@@ -14,6 +14,7 @@ from pipeline.corpora.published_files import content_of
 from pipeline.corpora.qmsum import parse_meeting
 from pipeline.corpora.roles import with_roles
 from pipeline.errors import QuorumError
+from pipeline.workspace.files import write_text
 from pipeline.workspace.words import WHOLE
 
 TALK = "Ann Lee: Bob, how much is left?\nBob Ray: Ann, not much.\nAnn Lee: So we stop.\n"
@@ -21,12 +22,10 @@ HEADER = "file,query,summary,turns\n"
 LONG = "a ward round of the internal medicine department"
 
 
-def lay(folder: Path, **files: str) -> Path:
+def lay(folder: Path, **files: str) -> None:
     """Files by name, whose dots are written `__`."""
-    folder.mkdir(parents=True, exist_ok=True)
     for name, content in files.items():
-        (folder / name.replace("__", ".")).write_text(content, encoding="utf-8")
-    return folder
+        write_text(folder / name.replace("__", "."), content)
 
 
 def test_a_meeting_has_its_summary_and_those_of_tables(tmp_path: Path) -> None:
@@ -86,20 +85,10 @@ def test_a_meeting_beside_the_folders_of_splits_is_named(tmp_path: Path) -> None
 
 
 def test_a_fault_of_any_file_is_a_row_and_hides_no_other(tmp_path: Path) -> None:
-    """Folders of splits are checked, too. One line a file, in full at 30 columns, without control characters.
-
-    Cut XML in a Word document, deep JSON, a name twice, a wrong header; markup in a name, a cell of 140,000 letters and
-    one too many.
-    """
-    rows = f"may.txt,Q,{'word ' * 28_000},\nmay.txt,Q,,\nmay.txt,Q,S,,5\nmay.txt,Q,S,7-9\n[/x],Q,S,\n"
-    lay(
-        tmp_path / "train",
-        may__txt=TALK,
-        may__vtt="",
-        deep__json="[" * 100_000,
-        a__csv="file;summary\n",
-        b__csv=f"{HEADER}{rows}",
-    )
+    """Of split folders, too; in full at 30 columns, without control characters. A cell has 140,000 letters."""
+    rows = f"{HEADER}may.txt,Q,{'word ' * 28_000},\nmay.txt,Q,,\nmay.txt,Q,S,,5\nmay.txt,Q,S,7-9\n[/x],Q,S,\n"
+    wrong = {"may__vtt": "", "deep__json": "[" * 100_000, "a__csv": "file;summary\n", "b__csv": rows}
+    lay(tmp_path / "train", may__txt=TALK, **wrong)
     (tmp_path / "train" / "c.csv").mkdir()
     with zipfile.ZipFile(tmp_path / "train" / "cut.docx", "w") as archive:
         archive.writestr("[Content_Types].xml", "<Types><Def")

@@ -1,4 +1,4 @@
-"""The pages of a plan, from results in files: which runs they show, and what they say of the others."""
+"""The pages of a plan, from results in files: which runs and examples they show, and what they say of the others."""
 
 import re
 from contextlib import suppress
@@ -12,14 +12,19 @@ from workspaces import stand_ins
 from pipeline.errors import QuorumError
 from pipeline.federated.methods import OURS
 from pipeline.pages import main, paper
-from pipeline.plan.orders import ReportOrder, RunRow
-from pipeline.stages import report
+from pipeline.plan.orders import RunRow
+from pipeline.stages import examples, report
 from pipeline.tasks.task import load_task
 from pipeline.workspace import layout
-from pipeline.workspace.files import empty_folder, read_json, write_json
+from pipeline.workspace.files import empty_folder, read_json, write_json, write_jsonl, write_text
 from pipeline.workspace.tables import read_table, write_table
 
 METRICS = [metric.name for metric in load_task("pipeline.tasks.summarize").metrics]
+(OURS_ROW,) = run_of("ours", tau=2.0)
+THEIRS = row_of("theirs", method="AdaFedAvg", part="AdaFedAvg")
+ELSEWHERE = row_of("elsewhere", setting="iid")
+LENS = [{"client": "A", "id": "e1", "pieces": ["We", " agree"], "entropy": [1.0, 3.0]}]
+SETTINGS = {"domains": DOMAINS, "iid": {"data": "qmsum", "kind": "iid", "clients": ["C", "D"], "of": ["A", "B"]}}
 
 
 def scores(value: float) -> list[dict[str, Any]]:
@@ -29,18 +34,13 @@ def scores(value: float) -> list[dict[str, Any]]:
 
 
 @pytest.fixture(autouse=True)
-def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An experiment's folder that compares `ours` with `theirs`, and has no results yet."""
-    monkeypatch.chdir(tmp_path)
+def workspace(short: Path) -> None:
+    """An experiment's folder that compares `ours` with `theirs`, with notes on two data sets and no results yet."""
+    for name in ("qmsum", "news"):
+        write_json(layout.notes(name), {"source": {"source": "mirror", "commit": None}, "span_end": "inclusive"})
     comparison = "{name: c, statement: S, terms: {ours: 1, theirs: -1}, effects: {average: null}}"
     more = "deviations: D.\nsensitivities: [{title: changed thus, weigh: examples}]"
     layout.COMPARISONS.write_text(f"question: Q?\ncomparisons: [{comparison}]\n{more}\n", encoding="utf-8")
-
-
-(OURS_ROW,) = run_of("ours", tau=5.0)
-THEIRS = row_of("theirs", method="AdaFedAvg", part="AdaFedAvg")
-ELSEWHERE = row_of("elsewhere", setting="iid")
-SETTINGS = {"domains": DOMAINS, "iid": {"data": "qmsum", "kind": "iid", "clients": ["C", "D"], "of": ["A", "B"]}}
 
 
 def render_main(*rows: RunRow) -> str:
@@ -51,13 +51,10 @@ def render_main(*rows: RunRow) -> str:
 
 
 def runs_shown() -> list[str]:
-    """The runs of the main table in its file, each once."""
     return list(dict.fromkeys(row["run"] for row in read_table(layout.MAIN_TABLE)))
 
 
-def test_the_main_page_shows_the_first_setting_and_names_the_runs_of_others(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_the_main_page_shows_one_setting_and_names_the_runs_of_others(capsys: pytest.CaptureFixture[str]) -> None:
     for row, value in ((OURS_ROW, 21.0), (THEIRS, 20.0), (ELSEWHERE, 9.0)):
         save_results(row, scores=scores(value))
     page = render_main(OURS_ROW, THEIRS, ELSEWHERE)
@@ -108,28 +105,26 @@ def test_turns_of_the_source_in_the_first_row_leave_the_precision_to_models() ->
     assert "<dd>fp32</dd>" in render_main(lead, THEIRS)
 
 
-def paper_order(*rows: RunRow, sections: dict[str, list[str]]) -> ReportOrder:
-    """The order of a page on sections, with the files of other stages that it reads."""
-    write_json(layout.notes("qmsum"), {"source": {"source": "mirror", "commit": None}, "span_end": "inclusive"})
+def render_paper(*rows: RunRow, analyzed: bool = True, **sections: Any) -> str:
+    """The page on sections, with the files of other stages that it reads."""
     write_table(layout.data_statistics("qmsum"), [])
-    for table in (layout.WORD_SHARES, layout.POS_SHARES):
+    for table in (layout.WORD_SHARES, layout.POS_SHARES) if analyzed else ():
         write_table(table, [], ["client", "share", "pos"])
-    return order_of(rows, settings=SETTINGS, sections=sections, page="paper")
+    with stand_ins():
+        paper.run(order_of(rows, settings=SETTINGS, sections=sections, page="paper"))
+    return layout.REPORT.read_text(encoding="utf-8")
 
 
 def test_a_page_of_sections_shows_runs_of_several_settings() -> None:
     for row, value in ((OURS_ROW, 21.0), (THEIRS, 20.0), (ELSEWHERE, 9.0)):
         save_results(row, scores=scores(value))
     left_out = row_of("deep", left_out="adapted_layers: 9, but tiny-llama has 2 decoder layers")
-    with stand_ins():
-        sections = {"both": ["ours", "theirs", "deep"], "other": ["elsewhere"], "none": ["deep"]}
-        paper.run(paper_order(OURS_ROW, THEIRS, left_out, ELSEWHERE, sections=sections))
-    page = layout.REPORT.read_text(encoding="utf-8")
+    sections = {"both": ["ours", "theirs", "deep"], "other": ["elsewhere"], "none": ["deep"]}
+    page = render_paper(OURS_ROW, THEIRS, left_out, ELSEWHERE, **sections)
     assert [f'id="{name}"' in page for name in sections] == [True] * 3
     assert "None of its runs has results" in page.partition('id="none"')[2].partition("<h2")[0]
-    assert [(row["study"], row["run"], row["against"]) for row in read_table(layout.TABLES / "pairs.csv")] == [
-        ("both", "ours", "theirs")
-    ] * 2
+    pairs = [(row["study"], row["run"], row["against"]) for row in read_table(layout.TABLES / "pairs.csv")]
+    assert pairs == [("both", "ours", "theirs")] * 2
     assert set(read_json(layout.all_metrics())) == {"ours", "theirs", "elsewhere"}
 
 
@@ -138,19 +133,15 @@ def test_trials_of_other_scales_are_not_shown() -> None:
     save_results(row, scores=scores(20.0))
     trial = {"search": "mu", "chooses": "runs.prox.mu", "run": "prox", "method": "AdaFedProx", "chosen": 1}
     write_table(layout.TUNING_TABLE, [{"scale": s, "value": v} | trial for s, v in (("full", 9), ("laptop", 1))])
-    with stand_ins():
-        paper.run(paper_order(row, sections={"algorithms": ["prox"]}))
-    page = layout.REPORT.read_text(encoding="utf-8")
+    page = render_paper(row, algorithms=["prox"])
     assert "prox mu=1 of 1 trials" in page
     assert "mu=9" not in page
 
 
 def test_a_page_without_its_analysis_is_refused() -> None:
     save_results(OURS_ROW, scores=scores(20.0))
-    order = paper_order(OURS_ROW, sections={})
-    layout.WORD_SHARES.unlink()
-    with stand_ins(), pytest.raises(QuorumError, match=r"word_shares.csv: is missing"):
-        paper.run(order)
+    with pytest.raises(QuorumError, match=r"word_shares.csv: is missing"):
+        render_paper(OURS_ROW, analyzed=False)
 
 
 def test_a_page_that_fails_leaves_the_tables_of_the_one_before() -> None:
@@ -159,3 +150,52 @@ def test_a_page_that_fails_leaves_the_tables_of_the_one_before() -> None:
         empty_folder(layout.TABLES)
         raise ValueError("of a template")
     assert read_table(layout.TABLES / "main.csv") == [{"loss": "1"}]
+
+
+def lay(row: RunRow, *, texts: bool = True, gains: tuple[float, ...] = (0.0, 0.0, 0.0)) -> None:
+    """A run's predictions on three examples of client A, and their scores."""
+    ids = [f"e{n}" for n in range(3)]
+    lines: list[dict[str, Any]] = [{"id": i, "client": "A", "prediction": f"{row.id} on {i}"} for i in ids]
+    known = {"query": "Q?", "reference": "R"} if texts else {"prediction": "sports"}
+    write_jsonl(layout.predictions(row.id), (line | known for line in lines))
+    write_json(layout.models_behind(row.id), {"lens": LENS if row.part == "AdaFedSelectKD" else []})
+    score = [{"id": i, "client": "A", "group": i, "average": 20 + gain} for i, gain in zip(ids, gains, strict=True)]
+    save_results(row, scores=score)
+
+
+def rendered(*rows: RunRow, **changes: Any) -> str:
+    write_text(layout.order("report"), order_of(rows, **changes).model_dump_json())
+    examples.run()
+    return layout.EXAMPLES_PAGE.read_text(encoding="utf-8")
+
+
+def test_a_page_has_a_case_a_median_and_what_the_teacher_is_sure_of() -> None:
+    """Of gains 9, −4 and 1 the last is the median. τ is 2 nats: of the two words the first is distilled."""
+    lay(OURS_ROW, gains=(9.0, -4.0, 1.0))
+    lay(THEIRS)
+    page = rendered(OURS_ROW, THEIRS, sections={"main": ["ours", "theirs"]})
+    assert re.findall(r"<dd>(theirs/1 on e.)</dd>", page)[-1] == "theirs/1 on e2"
+    assert "+1.00" in page
+    assert re.findall(r'<span class="(\w*)"[^>]*>(.*?)</span>', page) == [("kd", "We"), ("", " agree")]
+
+
+def test_only_runs_of_the_first_section_at_its_first_seed_are_quoted() -> None:
+    """The left-out run has no predictions at all, nor have turns of the source any that are read."""
+    later, other = THEIRS.model_copy(update={"id": "theirs/2", "seed": 2}), row_of("other")
+    for row in (THEIRS, later, other):
+        lay(row)
+    gone = row_of("gone", left_out="is a run of scale full")
+    lead = row_of("lead", method="LeadTurns", part="LeadTurns", learner=None, training=None)
+    names = ["gone", "lead", "theirs"]
+    page = rendered(gone, lead, THEIRS, later, other, sections={"main": names, "more": ["other"]})
+    assert set(re.findall(r"<dd>(\S+) on e.</dd>", page)) == {"theirs/1"}
+    assert ", of seed 1." in page
+
+
+@pytest.mark.parametrize("sections", [{}, {"methods": ["tc"]}])
+def test_a_plan_without_conversations_has_an_empty_page(sections: dict[str, list[str]]) -> None:
+    row = row_of("tc-fedavg", method="AdaFedAvg", part="AdaFedAvg", data=["news"])
+    lay(row, texts=False)
+    page = rendered(row, data={"news": CLASSIFY}, sections=sections)
+    assert "<h1>" in page
+    assert "<dd>" not in page

@@ -1,4 +1,4 @@
-"""What params.yaml means: an order a stage, which changes with what the stage depends on and with nothing else."""
+"""What params.yaml means: an order a stage, which changes with what it depends on alone; and what ships is planned."""
 
 from functools import reduce
 from operator import getitem
@@ -6,25 +6,42 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import a_processor_with
+import yaml
+from conftest import EXPERIMENTS, ROOT, a_processor_with
 from planned import GONE, changed, other, params_of, planned, written
 
 from pipeline.errors import QuorumError
+from pipeline.evaluation.comparisons import read_comparisons
+from pipeline.plan.checks import read_params, unshown
 from pipeline.plan.orders import TrainOrder, planned_run
+from pipeline.plan.reading import read_scales
 from pipeline.plan.resolve import resolve
+from pipeline.plan.schema import Params
+from pipeline.plan.training import left_out
 from pipeline.stages import plan
 from pipeline.workspace import layout
-from pipeline.workspace.files import write_json
+from pipeline.workspace.files import write_json, write_text
+
+MEETINGS = ("zeroshot", "single", "fedavg", "fedkd", "fedselectkd", "tau-2", "both")
+TRAINED = ("single", "fedavg", "fedkd", "fedselectkd", "tau-2", "both", "news")
+DECODED = ("zeroshot", "single", "fedavg", "fedkd", "fedselectkd", "both")
+STAGES = ("train", "predict", "evaluate")  # of a run, whose result has how it was computed
+WITHOUT_TEXTS: dict[str, Any] = dict.fromkeys(("data.news", "settings.news", "runs.news"), GONE)
+WITHOUT_TEXTS |= {"sources": ["qmsum", "samsum"], "backbones": ["tiny-llama"]}
+LIMITS = {"settings.domains.source_tokens": 77, "data.qmsum.source_tokens": 88, "data.qmsum.max_tokens": 5}
+RATE, VIEW, UNCACHED = "training.learning_rate", "learner.view", "training.learner.uncached"
+DRAWN = "training.clients_per_round"
+EVERY_SCALE = [(folder, scale) for folder in EXPERIMENTS for scale in read_scales(folder / "params.yaml")[1]]
+
+
+def name_of(value: Path | str) -> str:
+    return getattr(value, "name", str(value))
 
 
 def of(stage: str, *runs: str) -> set[str]:
     return {f"{stage}/{run}" for run in runs}
 
 
-MEETINGS = ("zeroshot", "single", "fedavg", "fedkd", "fedselectkd", "tau-2", "both")
-TRAINED = ("single", "fedavg", "fedkd", "fedselectkd", "tau-2", "both", "news")
-DECODED = ("zeroshot", "single", "fedavg", "fedkd", "fedselectkd", "both")
-STAGES = ("train", "predict", "evaluate")  # of a run, whose result has how it was computed
 READERS = of("encode", "domains", "both").union(*(of(stage, *MEETINGS) for stage in STAGES))
 ALL_LEARNERS = READERS.union(of("encode", "news"), *(of(stage, "news") for stage in STAGES))
 BATCHES = of("partition", "domains", "both", "news")
@@ -67,18 +84,13 @@ def test_a_knob_changes_the_orders_of_what_depends_on_it(change: dict[str, Any],
     assert other(planned(), planned(**change)) - {"report"} == expected
 
 
-def test_a_result_is_written_anew_when_its_fingerprint_changes() -> None:
-    """As by fewer examples of a client, although the draw may come out the same."""
-    before, after = (planned(**change)["evaluate/fedavg.json"] for change in ({}, {"train_fraction": 0.3}))
+@pytest.mark.parametrize("change", [{"train_fraction": 0.3}, {"rouge_tokens": "unicode"}], ids=["draw", "words"])
+def test_a_result_is_written_anew_when_its_fingerprint_changes(change: dict[str, Any]) -> None:
+    """Though fewer examples may be the same draw. Committed fingerprints are of orders without `latin`, the default."""
+    before, after = (planned(**one)["evaluate/fedavg.json"] for one in ({"rouge_tokens": "latin"}, change))
     assert before["fingerprints"].keys() == after["fingerprints"].keys()
     assert before["fingerprints"] != after["fingerprints"]
-
-
-def test_words_of_any_script_are_another_result_and_those_of_the_paper_the_one_that_git_has() -> None:
-    """Committed fingerprints are hashes of orders that did not have the knob."""
-    before, after = (planned(rouge_tokens=tokens)["evaluate/fedavg.json"] for tokens in ("latin", "unicode"))
-    assert ("rouge_tokens" in before, after["rouge_tokens"]) == (False, "unicode")
-    assert before["fingerprints"] == planned()["evaluate/fedavg.json"]["fingerprints"] != after["fingerprints"]
+    assert ("rouge_tokens" in before, "rouge_tokens" in after) == (False, "rouge_tokens" in change)
 
 
 def test_summaries_of_own_meetings_are_asked_for_in_their_language() -> None:
@@ -107,9 +119,8 @@ def test_every_seed_of_a_run_is_a_row() -> None:
     assert [training and training.seed for training in map(order.at, order.seeds)] == [4, 7]
 
 
-def test_a_run_that_is_not_planned_is_refused_with_the_nearest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    write_json(tmp_path / layout.order("report"), planned()["report.json"])
-    monkeypatch.chdir(tmp_path)
+def test_a_run_that_is_not_planned_is_refused_with_the_nearest(short: Path) -> None:
+    write_json(layout.order("report"), planned()["report.json"])
     assert planned_run("fedkd/1").name == "fedkd"
     with pytest.raises(QuorumError, match=r"fedkd/7: no such run at this seed in params.yaml; .* fedkd/1"):
         planned_run("fedkd/7")
@@ -137,20 +148,6 @@ def test_a_run_that_its_scale_or_backbone_forbids_is_left_out(run: str, changes:
     assert {orders[f"{stage}/{run}.json"]["left_out"] for stage in ("train", "predict", "evaluate")} == {reason}
     assert orders["encode/domains.json"]["unread"] == [run]
     assert [name for name, order in orders.items() if order.get("left_out") and f"/{run}." not in name] == []
-
-
-def test_a_backbone_of_left_out_runs_alone_is_left_out() -> None:
-    backbone = planned(omit=["news"])["backbone/tiny-bert.json"]
-    assert backbone["left_out"] == "only runs of another scale use it"
-
-
-WITHOUT_TEXTS: dict[str, Any] = dict.fromkeys(("data.news", "settings.news", "runs.news"), GONE)
-WITHOUT_TEXTS |= {"sources": ["qmsum", "samsum"], "backbones": ["tiny-llama"]}
-
-
-LIMITS = {"settings.domains.source_tokens": 77, "data.qmsum.source_tokens": 88, "data.qmsum.max_tokens": 5}
-RATE, VIEW, UNCACHED = "training.learning_rate", "learner.view", "training.learner.uncached"
-DRAWN = "training.clients_per_round"
 
 
 @pytest.mark.parametrize(
@@ -202,21 +199,15 @@ def test_an_order_has_the_value_that_its_run_has(changes: dict[str, Any], order:
     assert reduce(getitem, key.split("."), planned(**changes)[f"{order}.json"]) == value
 
 
-def test_a_new_plan_says_what_changed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Few stages are named and many are counted."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("DVC_ROOT", str(tmp_path))
-
-    def said(*orders: str, tau: int) -> str:
-        plan.report_changes({f"{order}.json": {"tau": tau} for order in orders})
-        return capsys.readouterr().err
-
-    assert said("train/a", "report", tau=5) == "plan: 2 of 2 stages have a new order: train/a, report\n"
-    assert said("train/a", "report", tau=5) == "plan: nothing has changed\n"
+def test_a_new_plan_names_few_changes_and_counts_many(short: Path, capsys: pytest.CaptureFixture[str]) -> None:
     many = ("analyze", *(f"train/{number}" for number in range(12)), "report")
-    assert said(*many, tau=4) == "plan: 14 of 14 stages have a new order: analyze, 12 of train, report\n"
+    for orders in (("train/a", "report"), ("train/a", "report"), many):
+        plan.report_changes({f"{order}.json": {"orders": len(orders)} for order in orders})
+    assert capsys.readouterr().err.splitlines() == [
+        "plan: 2 of 2 stages have a new order: train/a, report",
+        "plan: nothing has changed",
+        "plan: 14 of 14 stages have a new order: analyze, 12 of train, report",
+    ]
 
 
 def test_a_changed_file_of_ones_own_changes_the_plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -225,31 +216,24 @@ def test_a_changed_file_of_ones_own_changes_the_plan(tmp_path: Path, monkeypatch
     own = tmp_path / "data" / "own"
     (own / "clinic").mkdir(parents=True)
     mine = {"task": "classify", "source": "mine", "file": "data/own/mine.csv", "backbone": "tiny-bert"}
-    params = params_of(
-        own={"Clinic": {"folder": "data/own/clinic"}},
-        sources=["qmsum", "samsum", "20news", "mine"],
-        **{"data.mine": mine, "settings.mine": {"data": "mine", "kind": "given", "file": "data/own/part-{seed}.json"}},
-    )
+    given = {"data": "mine", "kind": "given", "file": "data/own/part-{seed}.json"}
+    more = {"sources": ["qmsum", "samsum", "20news", "mine"], "data.mine": mine, "settings.mine": given}
+    params = params_of(own={"Clinic": {"folder": "data/own/clinic"}}, **more)
     before = resolve(params)
-    for file, expected in (
-        ("clinic/a.json", {"ingest/qmsum"}),
-        ("mine.csv", {"ingest/mine", "prepare/mine"}),
-        ("part-2.json", {"partition/mine"}),
-    ):
+    changes = {"clinic/a.json": {"ingest/qmsum"}, "mine.csv": {"ingest/mine", "prepare/mine"}}
+    for file, expected in (changes | {"part-2.json": {"partition/mine"}}).items():
         (own / file).write_text("new", encoding="utf-8")
         after = resolve(params)
         assert other(before, after) == expected
         before = after
 
 
-def test_changed_weights_are_seen_and_change_the_plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "weights").mkdir()
+def test_changed_weights_are_seen_and_change_the_plan(short: Path) -> None:
     hub = {"backbone": "bart-base", "backbones": ["bart-base"], "weights": "weights"}
     params = params_of(**WITHOUT_TEXTS | hub)
     orders: list[dict[str, Any]] = []
     for content in ("a", "ab"):
-        (tmp_path / "weights" / "model.safetensors").write_text(content)
+        write_text(short / "weights" / "model.safetensors", content)
         assert plan.outdated(params) == (["plan"] if orders else []), "a first plan is none"
         orders.append(resolve(params)["backbone/bart-base.json"])
         write_json(layout.order("backbone", "bart-base"), orders[-1])
@@ -257,12 +241,11 @@ def test_changed_weights_are_seen_and_change_the_plan(tmp_path: Path, monkeypatc
     assert orders[0]["weights"]["files"] != orders[1]["weights"]["files"]
 
 
-def test_auto_is_what_the_machine_multiplies_natively(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_auto_is_what_the_machine_multiplies_natively(short: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """On another machine all that computes has another order, and `outdated` names the plan until it is new."""
-    monkeypatch.chdir(tmp_path)
     params, found = params_of(precision="auto"), []
     for flags, precision in (("avx2 avx512_bf16", "bf16"), ("avx2", "fp32")):
-        a_processor_with(flags, tmp_path, monkeypatch)
+        a_processor_with(flags, short, monkeypatch)
         assert plan.outdated(params) == (["plan"] if found else []), "a first plan is none"
         found.append(resolve(params))
         write_json(layout.order("report"), found[-1]["report.json"])
@@ -277,3 +260,31 @@ def test_bf16_is_refused_where_a_machine_does_not_multiply_it(tmp_path: Path, mo
     monkeypatch.chdir(written(tmp_path, changed(precision="bf16")).parent)
     with pytest.raises(QuorumError, match=r"^precision: bf16, but this machine does not multiply it natively [^\n]*$"):
         plan.run()
+
+
+@pytest.mark.parametrize(("folder", "scale"), EVERY_SCALE, ids=name_of)
+def test_every_run_is_shown_and_those_of_the_committed_scale_can_be_trained(folder: Path, scale: str) -> None:
+    """tests/test_golden.py plans every experiment at every scale."""
+    chosen, scales, _ = read_scales(folder / "params.yaml")
+    params = Params.model_validate(scales[scale] | {"precision": "fp32"})
+    assert unshown(params) == {}
+    if scale == chosen:
+        assert {run: reason for run in params.runs_of_scale if (reason := left_out(params, run))} == {}
+
+
+@pytest.mark.parametrize("folder", EXPERIMENTS, ids=name_of)
+def test_the_stages_are_the_roots_but_for_where_the_root_is(folder: Path) -> None:
+    root, own = (yaml.safe_load((one / "dvc.yaml").read_text(encoding="utf-8")) for one in (ROOT, folder))
+    assert own["stages"] == root["stages"]
+    assert [set(one) for one in own["vars"]] == [set(one) for one in root["vars"]]
+    (where,) = (one["root"] for one in own["vars"] if "root" in one)
+    assert (folder / where).resolve() == ROOT
+
+
+@pytest.mark.parametrize("folder", [f for f in EXPERIMENTS if (f / "comparisons.yaml").is_file()], ids=name_of)
+def test_comparisons_have_different_names_and_are_of_planned_runs(folder: Path) -> None:
+    """At the committed scale or another; a term may also be a setting."""
+    params = read_params(folder / "params.yaml")
+    comparisons = read_comparisons(folder / "comparisons.yaml").comparisons
+    assert len({one.name for one in comparisons}) == len(comparisons)
+    assert {term for one in comparisons for term in one.terms} <= {*params.runs, *params.settings}
