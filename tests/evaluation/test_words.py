@@ -3,7 +3,7 @@
 import torch
 
 from pipeline.corpora.tagging import nouns_and_verbs, words_of
-from pipeline.evaluation.words import Tally, grouped, pos_rows, shares_of, tally
+from pipeline.evaluation.words import Tally, example_tallies, grouped, pos_rows, shares_of, tally
 
 PIECES = ["project", " manager", " dec", "ides", " to", " use", " lcd"]
 
@@ -48,6 +48,13 @@ def test_base_rates_conditionals_and_lift_by_hand() -> None:
     assert (noun["base_rate"], noun["distilled_given_pos"], noun["lift"]) == (0.5, 1.0, 1.3333)
     assert (noun["pos_given_distilled"], det["pos_given_distilled"]) == (0.6667, 0.3333)
     assert (noun["pos_given_not_distilled"], det["pos_given_not_distilled"]) == (0.0, 1.0)
+
+
+def test_each_examples_words_are_counted_over_the_passes() -> None:
+    """In two passes `We` is distilled once, `agree` never, and the other example's only word twice."""
+    passes, texts = torch.tensor([[True, False, True], [False, False, True]]), ["We", " agree", "Yes"]
+    found = example_tallies(passes, [[0, 1], [2]], lambda ids: [texts[i] for i in ids])
+    assert [own.words() for own in found] == [(4, 1), (2, 2)]
 
 
 def test_shares_of_words_come_with_intervals_over_meetings() -> None:

@@ -81,8 +81,7 @@ def clients(**values: float) -> dict[str, Figures]:
 def test_seeds_are_points_and_their_mean_is_over_the_clients_that_all_have() -> None:
     """One run has B too: the mean is A's alone. Two seeds, two points a panel."""
     metrics = {"x": clients(A=2.0, B=9.0, mean=2.0), "y": clients(A=2.0, mean=2.0)}
-    figures_at = [{"x": clients(A=a, B=9.0, mean=5.0), "y": clients(A=a, mean=a)} for a in (1.0, 3.0)]
-    seeds = [results_of(metrics=own) for own in figures_at]
+    seeds = [results_of(metrics={"x": clients(A=a, B=9.0, mean=5.0), "y": clients(A=a, mean=a)}) for a in (1.0, 3.0)]
     of_mean = intervals.draw_clients(metrics, seeds, BLACK, (AVERAGE, LOSS)).axes[2]
     assert [[*line.get_xdata()] for line in of_mean.lines if line.get_markersize() == 3] == [[1.0, 3.0], [1.0, 3.0]]
 

@@ -13,8 +13,6 @@ from pipeline.report.paper import paper_table
 from pipeline.report.paper_page import _other_loss, ahead_by, gains_of, reference_of, section_table, settings_table
 from pipeline.tasks.task import LOSS
 
-SURFACE = {"length": 30.4, "reference_length": 20.0, "similarity": 0.5, "repetition": 1.25}
-
 
 def with_losses(**losses: float) -> Figures:
     return replace(figures(loss=1.0), other_losses=losses)
@@ -59,7 +57,8 @@ def row(figures_of: dict[str, Figures], *more: str, ahead: Any = None, **changes
 
 def test_a_row_has_rouge_a_client_and_what_the_summaries_look_like() -> None:
     """The mean next to y is A's alone; the one over all clients is beside it."""
-    own = dict.fromkeys(("A", "B", "mean"), figures(spread=0.5, loss=2.0, average=20.0, **SURFACE))
+    surface = {"length": 30.4, "reference_length": 20.0, "similarity": 0.5, "repetition": 1.25}
+    own = dict.fromkeys(("A", "B", "mean"), figures(spread=0.5, loss=2.0, average=20.0, **surface))
     score, found = "20.00 19.5 … 20.5", row(own)
     assert found[:5] == ["AdaFedSelectKD x", score, score, score, "30.00 30.0 … 30.0"]
     assert found[5:] == ["30 (1.52) 0.50, 1.25", "2.000", "1–2 ended by the cap on rounds"]

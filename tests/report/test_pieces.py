@@ -86,10 +86,7 @@ def test_client_rounds_are_those_in_which_a_client_trained() -> None:
     ],
 )
 def test_ratings_are_drawn_and_are_in_a_table_with_their_agreement(by_rater: dict[str, str], cells: list[str]) -> None:
-    """Two raters agree on three of four pairs; five of eight are wins: κ = (3/4 − 34/64) / (1 − 34/64) = 0.47.
-
-    One rating an example, one example a meeting.
-    """
+    """Two raters agree on three of four pairs; five of eight are wins: κ = (3/4 − 34/64) / (1 − 34/64) = 0.47."""
     full, common = {"w": "win", "t": "tie", "l": "loss"}, {"criterion": "c", "client": "A", "against": "AdaFedAvg"}
     rows = [
         common | {"rater": rater, "outcome": full[one]} | dict.fromkeys(("item", "meeting", "example"), str(n))

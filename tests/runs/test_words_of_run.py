@@ -73,10 +73,7 @@ def test_words_count_in_every_pass_of_the_rounds_up_to_the_best(
 
 
 def test_seeds_are_added_up_and_meetings_kept_apart() -> None:
-    """Two examples of two meetings, at two seeds: one meeting's two words are distilled at the first seed alone.
-
-    There are none of no run.
-    """
+    """Two examples of two meetings, at two seeds: one meeting's two words are distilled at the first seed alone."""
     history = rounds(1, best=1)
     lay("ours/1", history, {1: [FIRST + NOTHING]})
     lay("ours/2", history, {1: [NOTHING + NOTHING]})
