@@ -2,35 +2,26 @@
 
 from typing import Any
 
-import pytest
 from made_results import AVERAGE, table_rows
 
 from pipeline.evaluation.comparisons import Comparison, Effect
 from pipeline.evaluation.intervals import Interval
-from pipeline.report.effects import (
-    digits_of,
-    effect_records,
-    effects_table,
-    p_text,
-    sensitivities_table,
-)
+from pipeline.report.effects import digits_of, effect_records, effects_table, p_text, sensitivities_table
 from pipeline.report.page import p_value
 from pipeline.tasks.task import LOSS
 
 METRICS = {"average": AVERAGE, "loss": LOSS}
 SEEDS = {11: "A", 12: "B", 13: "C"}
-POINT = Interval(0.5, float("nan"), float("nan"))
+POINT, WIDE = Interval(0.5, 0.0, 0.0).alone(), Interval(0.51, 0.16, 0.85)
 
 
 def comparison(**changes: Any) -> Comparison:
-    plain = {"name": "c", "statement": "a beats b", "terms": {"a": 1, "b": -1}, "effects": {"average": 0.93}}
-    return Comparison.model_validate(plain | {"family": "main"} | changes)
+    known = {"name": "c", "statement": "a beats b", "terms": {"a": 1, "b": -1}, "family": "main"}
+    return Comparison.model_validate(known | {"effects": {"average": 0.93, "loss": None}} | changes)
 
 
-def effect(metric: str = "average", interval: Interval | None = None, **changes: Any) -> Effect:
-    """0.51 from 0.16 to 0.85, unless it has another interval."""
-    one = comparison(effects={"average": 0.93, "loss": None}, **changes.pop("about", {}))
-    return Effect(one, metric, interval or Interval(0.51, 0.16, 0.85), **changes)
+def effect(metric: str = "average", interval: Interval = WIDE, **changes: Any) -> Effect:
+    return Effect(comparison(**changes.pop("about", {})), metric, interval, **changes)
 
 
 def test_p_is_holms_where_there_is_a_family_and_has_three_digits() -> None:
@@ -38,17 +29,10 @@ def test_p_is_holms_where_there_is_a_family_and_has_three_digits() -> None:
     assert [p_value(p) for p in (0.0124, 1.0, 0.001, 0.0009)] == ["0.012", "1.000", "0.001", "<0.001"]
 
 
-@pytest.mark.parametrize(
-    ("metric", "interval", "digits"),
-    [
-        ("average", Interval(0.51, 0.16, 0.85), 2),
-        ("loss", Interval(0.03, 0.02, 0.04), 4),
-        ("loss", Interval(0.0005, 0.0, 0.0019), 5),
-        ("average", POINT, 2),
-    ],
-)
-def test_a_narrow_interval_has_a_digit_more(metric: str, interval: Interval, digits: int) -> None:
-    assert digits_of(effect(metric, interval), METRICS[metric]) == digits
+def test_a_narrow_interval_has_a_digit_more() -> None:
+    losses = Interval(0.03, 0.02, 0.04), Interval(0.0005, 0.0, 0.0019)
+    assert [digits_of(effect("loss", own), LOSS) for own in losses] == [4, 5]
+    assert [digits_of(one, AVERAGE) for one in (effect(), effect(interval=POINT))] == [2, 2]
 
 
 def shown(one: Effect) -> list[str]:
@@ -58,33 +42,24 @@ def shown(one: Effect) -> list[str]:
 
 def test_a_row_has_the_effect_its_p_each_run_cochrans_p_and_the_papers_effect() -> None:
     found = shown(effect(p=0.01, p_holm=0.04, p_seeds=0.2, by_seed={11: 0.4, 12: -0.2, 13: 1.0}))
-    assert found == [
-        *("a beats b a − b", "average ROUGE", "+0.51 (+0.16 … +0.85)", "0.040"),
-        *("A +0.40, B −0.20, C +1.00 Q: p 0.200", "+0.93"),
-    ]
+    effect_and_p, each = ["+0.51 (+0.16 … +0.85)", "0.040"], "A +0.40, B −0.20, C +1.00 Q: p 0.200"
+    assert found == ["a beats b a − b", "average ROUGE", *effect_and_p, each, "+0.93"]
 
 
-@pytest.mark.parametrize(
-    ("changes", "note"),
-    [
-        ({"by_seed": dict.fromkeys(SEEDS, 0.5), "pooled": Interval(0.4, 0.3, 0.5)}, "pooled +0.40 (+0.30 … +0.50)"),
-        ({"by_seed": {11: 1.0, 13: 2.0}}, "of A and C alone"),
-        ({"by_seed": {12: 1.0}}, "of B alone"),
-        ({"at_equal_length": Interval(0.1, -0.1, 0.3)}, "at equal length +0.10 (−0.10 … +0.30)"),
-        ({}, "(+0.16 … +0.85)"),
-    ],
-)
-def test_an_effect_has_notes(changes: dict[str, Any], note: str) -> None:
-    assert shown(effect(**changes))[2].endswith(note)
+def test_an_effect_has_notes() -> None:
+    equal = {"at_equal_length": Interval(0.1, -0.1, 0.3)}
+    changes = {}, {"by_seed": {11: 1.0, 13: 2.0}}, {"by_seed": {12: 1.0}}, equal
+    notes = [shown(effect(**change))[2].removeprefix("+0.51 (+0.16 … +0.85)") for change in changes]
+    assert notes == ["", " of A and C alone", " of B alone", " at equal length +0.10 (−0.10 … +0.30)"]
+    pooled = effect(by_seed=dict.fromkeys(SEEDS, 0.5), pooled=Interval(0.4, 0.3, 0.5))
+    assert shown(pooled)[2].endswith("pooled +0.40 (+0.30 … +0.50)")
 
 
 def test_what_was_not_run_has_no_numbers_and_a_band_is_in_place_of_the_papers_effect() -> None:
     missing = Effect(comparison(effects={"average": None}, band=(-1, 1)), "average")
     assert shown(missing)[2:] == ["not run", "", "", "−1.00 … +1.00"]
-    plain = Effect(comparison(effects={"loss": None}, family=""), "loss", POINT)
-    assert shown(plain) == ["a beats b a − b *", "test loss", "+0.5000", "", ""], (
-        "no family, and no column of the paper"
-    )
+    no_family = effect("loss", POINT, about={"family": ""})
+    assert shown(no_family) == ["a beats b a − b *", "test loss", "+0.5000", "", ""], "no column of the paper"
 
 
 def test_a_record_has_six_digits_and_a_column_a_seed() -> None:

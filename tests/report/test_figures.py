@@ -4,42 +4,32 @@ from pathlib import Path
 
 import pytest
 from made_results import AVERAGE, figures, results_of, round_of
+from workspaces import files_of
 
 from pipeline.evaluation.comparisons import Comparison, Effect
 from pipeline.evaluation.intervals import Interval
 from pipeline.evaluation.scores import Figures
-from pipeline.federated.history import Round
 from pipeline.report.figures import bars, curves, intervals, matrices
 from pipeline.report.figures.style import Look, save
 from pipeline.tasks.task import LOSS
 
+BOTH, LOSS_ALONE = figures(average=1.0, loss=1.0), figures(loss=1.0)
 BLACK = {name: Look(name, "#000000") for name in "xyz"}
 
 
 def test_bytes_add_up_over_rounds_and_are_a_mean_over_seeds() -> None:
     """Two clients send 1 MB up and 2 MB down a round: 6 MB, then 12; a second seed with the same traffic adds none."""
-    rows = [
-        round_of(number, client, loss, seed, bytes_up=1_000_000, bytes_down=2_000_000)
-        for seed in (1, 2)
-        for number, loss in ((1, 3.0), (2, 2.0))
-        for client in ("A", "B")
-    ]
+    sent = {"bytes_up": 1_000_000, "bytes_down": 2_000_000}
+    rows = [round_of(n, client, 4.0 - n, seed, **sent) for seed in (1, 2) for n in (1, 2) for client in "AB"]
     assert curves.path_of(rows) == [(6.0, 3.0), (12.0, 2.0)]
     assert curves.path_of(rows, 10.0) == [(60.0, 3.0), (120.0, 2.0)]
 
 
-def idle_in_round_2() -> list[Round]:
-    """A sends 2 MB and is sent 2 MB in round 1, in which half of the tokens are distilled."""
-    distilled = {"share_distilled": 0.5, "teacher_entropy": 1.0}
-    return [
-        round_of(1, "A", 3.0, bytes_up=2_000_000, bytes_down=2_000_000, figures=distilled),
-        round_of(2, "A", 3.0),
-    ]
-
-
 def test_an_idle_round_costs_nothing_and_a_run_that_sends_nothing_has_no_bar() -> None:
-    histories = {"alone": [round_of(1, "A", 3.0)], "run": idle_in_round_2()}
-    (bar,) = bars.draw_totals(histories, 1).axes[0].patches
+    """A sends 2 MB and is sent 2 MB in round 1."""
+    idle = round_of(2, "A", 3.0)
+    run = [round_of(1, "A", 3.0, bytes_up=2_000_000, bytes_down=2_000_000), idle]
+    (bar,) = bars.draw_totals({"alone": [idle], "run": run}, 1).axes[0].patches
     assert bar.get_width() == 4.0
     assert not bars.draw_totals({}, 1).axes[0].patches
 
@@ -54,31 +44,19 @@ def test_a_forest_plot_has_a_row_an_effect_and_the_papers_as_a_dashed_line() -> 
     assert [0.9, 1.1] in [list(line.get_xdata()) for line in axis.lines]
 
 
-def test_deciles_are_drawn_at_their_entropy() -> None:
-    groups = [{"entropy": float(n), "teacher_better": n / 10, "gain": -float(n)} for n in range(3)]
-    left, right = curves.draw_deciles({"A": groups}, 2.5).axes
-    assert left.lines[0].get_xydata().tolist() == [[0.0, 0.0], [1.0, 10.0], [2.0, 20.0]]
-    assert right.lines[0].get_xydata().tolist() == [[0.0, 0.0], [1.0, -1.0], [2.0, -2.0]]
-    assert [list(axis.lines[-1].get_xdata()) for axis in (left, right)] == [[2.5, 2.5]] * 2, "τ"
-
-
-@pytest.mark.parametrize(
-    ("limits", "dark"), [((0.0, 1.0), [False, False, False, True]), (None, [False, False, True, True])]
-)
-def test_dark_cells_have_light_numbers(limits: tuple[float, float] | None, dark: list[bool]) -> None:
+@pytest.mark.parametrize(("limits", "dark"), [((0.0, 1.0), ["1.000"]), (None, ["0.300", "1.000"])])
+def test_dark_cells_have_light_numbers(limits: tuple[float, float] | None, dark: list[str]) -> None:
     """Over 0 to 1 only 1.0 is dark; over each column's own range the larger of its two numbers is."""
     table = {"a": {"x": 0.0, "y": 0.1}, "b": {"x": 0.3, "y": 1.0}}
-    (axis,) = matrices.draw_cells({"t": table}, "", "", limits=limits).axes
-    assert [(text.get_text(), text.get_color() == "white") for text in axis.texts] == [
-        *zip(("0.000", "0.100", "0.300", "1.000"), dark, strict=True)
-    ]
+    texts = matrices.draw_cells({"t": table}, "", "", limits=limits).axes[0].texts
+    assert [text.get_text() for text in texts] == ["0.000", "0.100", "0.300", "1.000"]
+    assert [text.get_text() for text in texts if text.get_color() == "white"] == dark
 
 
 def test_parts_of_speech_stand_beside_their_base_rate() -> None:
     row = {"client": "A", "pos": "NOUN", "base_rate": "0.3"}
     row |= {"pos_given_distilled": "0.4", "pos_given_not_distilled": "0.1"}
-    rows = [row, row | {"pos": "all"}, row | {"client": "B"}]
-    panels = bars.draw_parts_of_speech(rows, "A").axes
+    panels = bars.draw_parts_of_speech([row, row | {"pos": "all"}, row | {"client": "B"}], "A").axes
     assert [[bar.get_height() for bar in panel.patches] for panel in panels] == [[40.0], [10.0]]
     assert [panel.lines[0].get_ydata() for panel in panels] == [[30.0], [30.0]]
 
@@ -88,9 +66,6 @@ def shown(**runs: Figures) -> dict[str, list[str]]:
     metrics = {name: {"mean": own} for name, own in runs.items()}
     axes = intervals.draw_clients(metrics, [], BLACK, (AVERAGE, LOSS)).axes
     return {axis.get_ylabel()[:9]: [label.get_text() for label in axis.get_yticklabels()] for axis in axes}
-
-
-BOTH, LOSS_ALONE = figures(average=1.0, loss=1.0), figures(loss=1.0)
 
 
 def test_a_run_without_summaries_has_no_rouge_and_one_rouge_alone_is_no_comparison() -> None:
@@ -106,11 +81,9 @@ def clients(**values: float) -> dict[str, Figures]:
 def test_seeds_are_points_and_their_mean_is_over_the_clients_that_all_have() -> None:
     """One run has B too: the mean is A's alone. Two seeds, two points a panel."""
     metrics = {"x": clients(A=2.0, B=9.0, mean=2.0), "y": clients(A=2.0, mean=2.0)}
-    figures_at = [{"x": clients(A=a, B=9.0, mean=5.0), "y": clients(A=a, mean=a)} for a in (1.0, 3.0)]
-    seeds = [results_of(metrics=own) for own in figures_at]
+    seeds = [results_of(metrics={"x": clients(A=a, B=9.0, mean=5.0), "y": clients(A=a, mean=a)}) for a in (1.0, 3.0)]
     of_mean = intervals.draw_clients(metrics, seeds, BLACK, (AVERAGE, LOSS)).axes[2]
-    points = [line.get_xdata() for line in of_mean.lines if line.get_markersize() == 3]
-    assert [list(map(float, own)) for own in points] == [[1.0, 3.0], [1.0, 3.0]]
+    assert [[*line.get_xdata()] for line in of_mean.lines if line.get_markersize() == 3] == [[1.0, 3.0], [1.0, 3.0]]
 
 
 def test_a_sweep_has_no_panel_for_what_one_point_alone_has() -> None:
@@ -126,5 +99,5 @@ def test_a_sweep_has_no_panel_for_what_one_point_alone_has() -> None:
 def test_one_figure_is_the_same_bytes_every_time(tmp_path: Path) -> None:
     for folder in ("a", "b"):
         save(matrices.draw_cells({"t": {"a": {"x": 0.0}}}, "", ""), tmp_path / folder, "figure")
-    for name in ("figure.png", "figure.svg"):
-        assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
+    found = files_of(tmp_path / "a")
+    assert (set(found), files_of(tmp_path / "b")) == ({"figure.png", "figure.svg"}, found)

@@ -10,15 +10,7 @@ from pipeline.evaluation.intervals import Interval
 from pipeline.evaluation.scores import Figures, Scored
 from pipeline.report.notes import rounds_cell
 from pipeline.report.paper import paper_table
-from pipeline.report.paper_page import (
-    _other_loss,
-    ahead_by,
-    gains_of,
-    reference_of,
-    section_table,
-    settings_table,
-)
-from pipeline.runs.results import Results
+from pipeline.report.paper_page import _other_loss, ahead_by, gains_of, reference_of, section_table, settings_table
 from pipeline.tasks.task import LOSS
 
 
@@ -29,34 +21,29 @@ def with_losses(**losses: float) -> Figures:
 @pytest.mark.parametrize(
     ("last", "best", "patience", "cell"),
     [
-        ({"A": 3.0, "B": 2.5, "SAMSum": 1.0}, 2, 1, ("2", "last round: 2.750")),
-        ({"B": 2.5}, 1, 1, ("1–2", "")),
-        ({"A": 3.0, "B": 2.5}, 3, 2, ("2–3", "ended by the cap on rounds")),
-        ({}, None, 1, ("", "")),
+        ({"A": 3.0, "B": 2.5, "SAMSum": 1.0}, 2, 1, ["2", "last round: 2.750"]),
+        ({"B": 2.5}, 1, 1, ["1–2", ""]),
+        ({"A": 3.0, "B": 2.5}, 3, 2, ["2–3", "ended by the cap on rounds"]),
+        ({}, 0, 1, ["", ""]),
     ],
     ids=["over the clients that are compared", "not all clients have one", "the cap", "a run without training"],
 )
-def test_best_rounds_are_shown_with_the_last_ones_loss(
-    last: dict[str, float], best: int | None, patience: int, cell: tuple[str, str]
-) -> None:
+def test_best_rounds_and_the_last_ones_loss(last: dict[str, float], best: int, patience: int, cell: list[str]) -> None:
     """Of B round 2 is the best. SAMSum is easier: with it the last round would look better, (3 + 2.5 + 1) / 3."""
     own = {c: with_losses(**{"last": last[c]} if c in last else {}) for c in ("A", "B", "SAMSum")}
     bests = {"A": best, "B": 2} if best else {}
     rounds = [round_of(n, client, 2.0, best=n == of) for client, of in bests.items() for n in range(1, 5)]
     results = results_of(rows={"x": [row_of("x", patience=patience)]}, histories={"x": rounds})
     found = rounds_cell(results, "x", own, ["A", "B"])
-    assert (found.text, found.small) == cell
+    assert [found.text, found.small] == cell
 
 
-@pytest.mark.parametrize(("losses", "text"), [({"server": 2.0}, "2.000"), ({"local": 3.0}, "3.000"), ({}, "")])
-def test_the_loss_of_a_methods_other_model_is_shown(losses: dict[str, float], text: str) -> None:
-    found = _other_loss({"A": with_losses(**losses)}, ["A"])
-    assert found.rpartition(" ")[2] == text
+def test_the_loss_of_a_methods_other_model_is_shown() -> None:
+    found = [_other_loss({"A": with_losses(**own)}, ["A"]) for own in ({"server": 2.0}, {"local": 3.0}, {})]
+    assert found == ["server’s 2.000", "clients’ 3.000", ""]
 
 
-def row(
-    figures_of: dict[str, Figures], *more: str, ahead: dict[str, dict[str, str]] | None = None, **changes: Any
-) -> list[str]:
+def row(figures_of: dict[str, Figures], *more: str, ahead: Any = None, **changes: Any) -> list[str]:
     """The row of run x with these figures, next to a run with client A and with others.
 
     Its clients A and B are best in rounds 1 and 2 of 2; over all of its clients its mean is 30.
@@ -68,27 +55,21 @@ def row(
     return table_rows(section_table(compared, results_of(**known, metrics=means), AVERAGE, "y", ahead or {}))[1]
 
 
-SURFACE = {"length": 30.4, "reference_length": 20.0, "similarity": 0.5, "repetition": 1.25}
-
-
 def test_a_row_has_rouge_a_client_and_what_the_summaries_look_like() -> None:
     """The mean next to y is A's alone; the one over all clients is beside it."""
-    own = dict.fromkeys(("A", "B", "mean"), figures(spread=0.5, loss=2.0, average=20.0, **SURFACE))
-    score = "20.00 19.5 … 20.5"
-    assert row(own) == [
-        *("AdaFedSelectKD x", score, score, score, "30.00 30.0 … 30.0"),
-        *("30 (1.52) 0.50, 1.25", "2.000", "1–2 ended by the cap on rounds"),
-    ]
+    surface = {"length": 30.4, "reference_length": 20.0, "similarity": 0.5, "repetition": 1.25}
+    own = dict.fromkeys(("A", "B", "mean"), figures(spread=0.5, loss=2.0, average=20.0, **surface))
+    score, found = "20.00 19.5 … 20.5", row(own)
+    assert found[:5] == ["AdaFedSelectKD x", score, score, score, "30.00 30.0 … 30.0"]
+    assert found[5:] == ["30 (1.52) 0.50, 1.25", "2.000", "1–2 ended by the cap on rounds"]
     assert row(own, "B", "C")[1:6] == [score, score, "–", score, "–"], "it lacks a client of y"
 
 
 def test_a_run_without_summaries_has_its_loss_in_each_cell() -> None:
     own = dict.fromkeys(("A", "mean"), figures(loss=2.0))
     untrained = [run_of("x")[0].model_copy(update={"training": None})]
-    loss = "– loss 2.000"
-    assert row(own, rows=dict.fromkeys("xy", untrained), histories={"x": [], "y": []})[1:] == [
-        *(loss, loss, "–", "2.000", "")
-    ]
+    found = row(own, rows=dict.fromkeys("xy", untrained), histories={"x": [], "y": []})
+    assert found[1:] == ["– loss 2.000", "– loss 2.000", "–", "2.000", ""]
     assert row(own, ahead={"x": {"loss": "+0.1"}})[3] == "– +0.1", "of a run without summaries"
 
 
@@ -97,72 +78,51 @@ def scored(client: str, average: float, loss: float) -> list[Scored]:
     return [Scored(f"{client}/{n}", client, f"m{n}", 10, {"average": average, "loss": 10 * loss}) for n in range(8)]
 
 
-def three_runs() -> Results:
-    """Clients A and B; `wide` has SAMSum too, and `mute` wrote no summaries. A second seed lacks `wide`."""
+def test_a_gain_is_the_mean_over_the_clients_and_seeds_that_both_runs_have() -> None:
+    """In ROUGE (1 + 3) / 2 = 2; in loss (0.5 + 0.1) / 2 = 0.3 nats less. SAMSum is left out.
+
+    `mute` wrote no summaries, and a second seed lacks `wide`.
+    """
     own = {
         "fedselectkd": scored("A", 20.0, 2.0) + scored("B", 24.0, 3.0),
         "wide": scored("A", 19.0, 2.5) + scored("B", 21.0, 3.1) + scored("SAMSum", 40.0, 1.0),
         "mute": [replace(row, values={"loss": 30.0}) for row in scored("A", 0.0, 0.0) + scored("B", 0.0, 0.0)],
     }
     clients = {name: list(dict.fromkeys(row.client for row in rows)) for name, rows in own.items()}
-    return results_of(
-        scored_by_seed={1: own, 2: {"fedselectkd": scored("A", 40.0, 2.0) + scored("B", 44.0, 3.0)}},
-        metrics={name: {client: figures() for client in [*those, "mean"]} for name, those in clients.items()},
-    )
-
-
-def test_a_gain_is_the_mean_over_the_clients_and_seeds_that_both_runs_have() -> None:
-    """In ROUGE (1 + 3) / 2 = 2; in loss (0.5 + 0.1) / 2 = 0.3 nats less. SAMSum is left out."""
-    gains = gains_of(["fedselectkd", "wide"], three_runs(), (AVERAGE, LOSS), 2000)
-    assert {pair: round(one.value, 6) for pair, one in gains.items()} == {
-        ("average", "fedselectkd", "wide"): 2.0,
-        ("loss", "fedselectkd", "wide"): 0.3,
-    }
-    first = gains["average", "fedselectkd", "wide"]
-    assert first.low <= 2.0 <= first.high
-    mute = gains_of(["fedselectkd", "mute"], three_runs(), (AVERAGE, LOSS), 2000)
+    metrics = {name: {client: figures() for client in [*those, "mean"]} for name, those in clients.items()}
+    second = {"fedselectkd": scored("A", 40.0, 2.0) + scored("B", 44.0, 3.0)}
+    results = results_of(scored_by_seed={1: own, 2: second}, metrics=metrics)
+    gains = gains_of(["fedselectkd", "wide"], results, (AVERAGE, LOSS), 2000)
+    found = {pair: round(one.value, 6) for pair, one in gains.items()}
+    assert found == {(one, "fedselectkd", "wide"): gain for one, gain in (("average", 2.0), ("loss", 0.3))}
+    assert all(one.low <= one.value <= one.high for one in gains.values())
+    mute = gains_of(["fedselectkd", "mute"], results, (AVERAGE, LOSS), 2000)
     assert [metric for metric, _, _ in mute] == ["loss"], "a run without summaries"
 
 
-@pytest.mark.parametrize(
-    ("runs", "gain", "text"),
-    [
-        (("ours", "wide"), Interval(1.0, -0.5, 2.0), "+1.00 (−0.50 … +2.00)"),
-        (("wide", "ours"), Interval(1.0, -0.5, 2.0), "−1.00 (−2.00 … +0.50)"),
-        (("wide", "ours"), Interval(0.0, 0.0, 0.0), "0.00 (0.00 … 0.00)"),
-    ],
-)
-def test_what_the_reference_is_ahead_by_is_its_gain_or_the_others_turned(
-    runs: tuple[str, str], gain: Interval, text: str
-) -> None:
-    assert ahead_by({("average", *runs): gain}, "ours", (AVERAGE, LOSS)) == {"wide": {"average": text}}
+def test_what_the_reference_is_ahead_by_is_its_gain_or_the_others_turned() -> None:
+    gain, zero = Interval(1.0, -0.5, 2.0), Interval(0.0, 0.0, 0.0)
+    gains = {("average", "ours", "a"): gain, ("average", "b", "ours"): gain, ("average", "c", "ours"): zero}
+    found = {run: own["average"] for run, own in ahead_by(gains, "ours", (AVERAGE, LOSS)).items()}
+    assert found == {"a": "+1.00 (−0.50 … +2.00)", "b": "−1.00 (−2.00 … +0.50)", "c": "0.00 (0.00 … 0.00)"}
 
 
 def test_the_reference_is_the_first_run_of_our_method_in_params() -> None:
-    rows = {
-        "other": [row_of("other", part="AdaFedAvg")],
-        "fedselectkd": run_of("fedselectkd"),
-        "tau-2": run_of("tau-2"),
-    }
-    results = results_of(rows=rows)
+    other = [row_of("other", part="AdaFedAvg")]
+    results = results_of(rows={"other": other} | {name: run_of(name) for name in ("fedselectkd", "tau-2")})
     found = [reference_of(runs, results) for runs in (["tau-2", "fedselectkd"], ["other", "tau-2"], ["other"])]
     assert found == ["fedselectkd", "tau-2", None]
 
 
 def test_a_table_of_the_paper_has_a_row_a_method_and_a_column_a_client() -> None:
     """V has averages alone; of the other the mean of R-1, R-2 and R-L is ours: (30 + 10 + 20) / 3."""
-    parts = {"rouge1": "30", "rouge2": "10", "rougeL": "20", "average": ""}
-    average = {"rouge1": "", "rouge2": "", "rougeL": "", "average": "21.5"}
-    rows = [
-        {"table": "III", "backbone": "BART", "client": client, "method": "AdaFedAvg"} | parts for client in ("A", "B")
-    ]
-    rows.append({"table": "III", "backbone": "BART", "client": "A", "method": "AdaFedKD"} | parts)
-    rows.append({"table": "V", "backbone": "BART", "client": "A", "method": "AdaFedAvg"} | average)
+    known = {"table": "III", "backbone": "BART", "client": "A", "method": "AdaFedAvg"}
+    parts = known | {"rouge1": "30", "rouge2": "10", "rougeL": "20", "average": ""}
+    fifth_row = known | {"table": "V", "rouge1": "", "rouge2": "", "rougeL": "", "average": "21.5"}
+    rows = [parts, parts | {"client": "B"}, parts | {"method": "AdaFedKD"}, fifth_row]
     third, fifth = paper_table(rows, "III"), paper_table(rows, "V")
-    assert (third["note"], fifth["note"]) == (
-        "Table III: average ROUGE, and R-1 / R-2 / R-L.",
-        "Table V: average ROUGE.",
-    )
+    assert third["note"] == "Table III: average ROUGE, and R-1 / R-2 / R-L."
+    assert fifth["note"] == "Table V: average ROUGE."
     both = "20.00 30 / 10 / 20"
     assert table_rows(third["table"]) == [["BART", "A", "B"], ["AdaFedAvg", both, both], ["AdaFedKD", both, "–"]]
     assert table_rows(fifth["table"])[1:] == [["AdaFedAvg", "21.50"]]

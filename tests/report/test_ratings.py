@@ -26,6 +26,7 @@ from pipeline.workspace.tables import read_table
 
 Sheet = list[dict[str, str]]
 FIRST, SECOND, THIRD = CRITERIA
+JSON = '{"sheet": "%s", "rater": "%s", "answers": {"i": {"%s": "%s"}}}'
 
 
 @pytest.mark.parametrize(("count", "expected"), [(0, ""), (2, "xy"), (3, "xxy"), (4, "xxxy"), (9, "xxxxy")])
@@ -44,10 +45,9 @@ def runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[RunRow]:
     These are a run of another setting, one that is left out, and a second run and seed of a method.
     """
     monkeypatch.chdir(tmp_path)
-    found = [row_of(m, part=m) for m in METHODS]
-    out = row_of("out", part="AdaFedAvg", left_out="is a run of scale full")
-    others = [row_of("other", part="AdaFedAvg", setting="iid"), out]
-    again = [row_of("AdaFedAvg", 2, part="AdaFedAvg"), row_of("again", part="AdaFedAvg")]
+    found, average = [row_of(m, part=m) for m in METHODS], {"part": "AdaFedAvg"}
+    others = [row_of("other", setting="iid", **average), row_of("out", left_out="is a run of scale full", **average)]
+    again = [row_of("AdaFedAvg", 2, **average), row_of("again", **average)]
     write_text(order("report"), order_of([*others, *found, *again], settings={}).model_dump_json())
     turns = (Turn("Ann", "We </script> agree."),)
     tests = [Conversation(f"e{n}", "qmsum", "A", "test", f"m{n % 6}", "Q?", turns, "Agreed.") for n in range(24)]
@@ -64,18 +64,9 @@ def predict(run: RunRow, texts: dict[str, str | None]) -> None:
 
 def evaluated(runs: list[RunRow]) -> dict[str, Any]:
     """The results of the runs that have predictions, with the hashes that `evaluate` writes."""
-    made = [run for run in runs if predictions(run.id).is_file()]
-    tests = examples_of(["qmsum"], Conversation)
-    how = EvaluateOrder(
-        code={},
-        task=SUMMARIZE,
-        data=["qmsum"],
-        setting="domains",
-        seeds=[1],
-        use_stemmer=False,
-        fingerprints={1: "f"},
-        learner=None,
-    )
+    made, tests = [run for run in runs if predictions(run.id).is_file()], examples_of(["qmsum"], Conversation)
+    known: dict[str, Any] = {"task": SUMMARIZE, "data": ["qmsum"], "seeds": [1], "fingerprints": {1: "f"}, "code": {}}
+    how = EvaluateOrder(setting="domains", use_stemmer=False, learner=None, **known)
     for run in made:
         lines = [line | {"ended": True} for line in read_jsonl(predictions(run.id))]
         with stand_ins():
@@ -177,9 +168,6 @@ def test_a_table_from_a_spreadsheet_is_imported(sheets: list[Sheet], separator: 
     Path("ANN.CSV").write_text("\n".join([*lines, lines[1]]))
     with pytest.raises(QuorumError, match="ANN has rated item"):
         import_ratings([Path("ANN.CSV")])
-
-
-JSON, HEAD = '{"sheet": "%s", "rater": "%s", "answers": {"i": {"%s": "%s"}}}', f"sheet,item,{','.join(CRITERIA)}\n"
 
 
 @pytest.mark.parametrize(

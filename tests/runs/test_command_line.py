@@ -2,7 +2,7 @@
 
 import subprocess
 import sys
-from typing import NoReturn
+from unittest.mock import Mock
 
 import pytest
 from conftest import ROOT
@@ -22,10 +22,7 @@ from pipeline.errors import QuorumError
 def test_a_command_that_ends_early_says_why_in_one_line(
     raised: BaseException, code: int, line: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def ends() -> NoReturn:
-        raise raised
-
-    monkeypatch.setattr("pipeline.workspace.mend.mend", ends)
+    monkeypatch.setattr("pipeline.workspace.mend.mend", Mock(side_effect=raised))
     monkeypatch.setattr(sys, "argv", ["quorum", "mend"])
     with pytest.raises(SystemExit) as ended:
         command_line.cli()

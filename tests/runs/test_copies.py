@@ -3,7 +3,7 @@
 import shutil
 
 import pytest
-from workspaces import SMALL, Workspace
+from workspaces import IDENTITY, SMALL, Workspace, replace
 
 from pipeline.errors import QuorumError
 from pipeline.plan.checks import read_params
@@ -11,16 +11,14 @@ from pipeline.runs import copies
 from pipeline.workspace import layout
 from pipeline.workspace.files import write_text
 
-COMMITTER = {f"GIT_{who}_{what}": "t" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
-
 
 @pytest.fixture
 def here(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> Workspace:
     """In a test's workspace, as the command runs."""
     monkeypatch.chdir(workspace.folder)
     monkeypatch.delenv("DVC_ROOT", raising=False)
-    for name, value in COMMITTER.items():
-        monkeypatch.setenv(name, value)
+    for name in IDENTITY:
+        monkeypatch.setenv(name, "t@t")
     workspace.params(**SMALL)
     return workspace
 
@@ -28,8 +26,7 @@ def here(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> Workspace:
 def test_a_copy_is_of_the_sample_and_random_weights_with_changes_that_are_not_committed(here: Workspace) -> None:
     """The workspace's source and backbone do not matter; its rounds, runs and comments do."""
     here.params(data_source="auto", backbones=["smollm2-135m"], backbone="smollm2-135m", max_tokens=128, rounds=7)
-    text = (here.folder / "params.yaml").read_text(encoding="utf-8").replace("rounds: 7", "rounds: 7  # a week")
-    (here.folder / "params.yaml").write_text(text, encoding="utf-8")
+    replace(here.folder / "params.yaml", "rounds: 7", "rounds: 7  # a week")
     copies.lay_smoke()
     params = read_params(layout.smoke_copy() / "params.yaml")
     assert (params.data_source, params.backbones, params.max_tokens) == ("sample", ["tiny-llama"], 24)

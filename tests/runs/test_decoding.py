@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 import torch
@@ -25,6 +25,10 @@ from pipeline.workspace import layout
 RULE = DecodingRule(beams=1, length_penalty=1.0, no_repeat_ngram=3, min_tokens=0, max_tokens=8)
 BEFORE = Prediction("before", True)
 EXAMPLES: Any = {one: one for one in "1234567"}
+RUN = "fedavg/1"
+HOW = {"code": {"a.py": "1"}, "packages": {"torch": "2"}, "task": "pipeline.tasks.summarize"}
+WHERE = {"data": ["qmsum"], "setting": "domains", "seeds": [1]}
+ORDER = PredictOrder.model_validate(HOW | WHERE | {"learner": LEARNER, "rule": DecodingRule(), "decode": True})
 
 
 class Rounding:
@@ -46,35 +50,24 @@ def _task(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def job(run: str, examples: str = "1234567", *, done: str = "", clients: str = "") -> Job:
-    """A run with these examples, whose lengths are their digits.
+    """A run with these examples, whose lengths are their digits; `done` have a summary already.
 
-    Args:
-        done: the examples that have a summary already.
-        clients: the client of each example, which is also its adapter's name; without it there is one client.
+    `clients`: the client of each example, which is also its adapter's name; without it there is one client.
     """
     owners = clients or "A" * len(examples)
     tests = [(client, Entry(one, f"key{one}", 1, int(one))) for client, one in zip(owners, examples, strict=True)]
     names = {client: client if clients else run for client in owners}
     adapters = {client: Path(name) for client, name in names.items()}
     order: Any = SimpleNamespace(rule=RULE, task="t", setting="s")
-    index: Any = None
-    found = Job(f"{run}/1", "", order, index, tests, adapters, names, Path(f"{run}.json"))
+    found = Job(f"{run}/1", "", order, cast(Index, None), tests, adapters, names, Path(f"{run}.json"))
     found.save(dict.fromkeys(done, BEFORE))
     return found
 
 
 def decoded(*jobs: Job, keys: str = "key") -> list[dict[str, str]]:
-    """Decode jobs in one call; of each job: example -> its summary.
-
-    Args:
-        keys: what keys of the store begin with.
-    """
-    backbone: Any = SimpleNamespace(
-        device="cpu",
-        bytes_of_source=lambda _: 1,
-        check_lengths=lambda *_: None,
-        encode=lambda name, for_generation: ({"targets": torch.tensor([int(name)])}, {}),
-    )
+    """Decode jobs in one call; of each job: example -> its summary. `keys`: what keys of the store begin with."""
+    backbone = SimpleNamespace(device="cpu", bytes_of_source=lambda _: 1, check_lengths=lambda *_: None)
+    backbone.encode = lambda name, for_generation: ({"targets": torch.tensor([int(name)])}, {})
     reading: Any = SimpleNamespace(model=backbone, windows=lambda name: [name], key=lambda name: f"{keys}{name}")
     steps, counted = steps_of(jobs), list[int]()
     decode(jobs, reading, EXAMPLES, counted.append)
@@ -83,11 +76,7 @@ def decoded(*jobs: Job, keys: str = "key") -> list[dict[str, str]]:
     return [{name: made.text for name, made in one.predictions().items()} for one in jobs]
 
 
-@pytest.mark.parametrize(
-    ("rows", "batches"),
-    [(384, {"1a2a3a", "4a5a", "6a7a"}), (2, {"1a2a", "3a4a", "5a6a", "7a"})],
-    ids=["sources", "rows"],
-)
+@pytest.mark.parametrize(("rows", "batches"), [(384, {"1a2a3a", "4a5a", "6a7a"}), (2, {"1a2a", "3a4a", "5a6a", "7a"})])
 def test_sources_of_like_length_share_a_batch(monkeypatch: pytest.MonkeyPatch, rows: int, batches: set[str]) -> None:
     """Of three sources, seven make three batches; of two rows, four."""
     monkeypatch.setattr(decoding, "ROWS", rows)
@@ -108,9 +97,8 @@ def test_what_a_run_writes_depends_on_no_other_run(tmp_path: Path, monkeypatch: 
     (alone,) = decoded(job("a"))
     (tmp_path / "again").mkdir()
     monkeypatch.chdir(tmp_path / "again")
-    _, _, none, other, found, stopped = decoded(
-        job("b"), job("c", done="123"), job("e", ""), job("d", "12"), job("a"), job("f", done="167")
-    )
+    jobs = job("b"), job("c", done="123"), job("e", ""), job("d", "12"), job("a"), job("f", done="167")
+    _, _, none, other, found, stopped = decoded(*jobs)
     assert found == alone
     assert (none, other) == ({}, {"1": "1d in 1d2d", "2": "2d in 1d2d"})
     again = {name: text.replace("a", "f") for name, text in alone.items()}
@@ -131,25 +119,13 @@ def test_an_example_that_was_encoded_for_another_plan_is_refused() -> None:
         decoded(job("a"), keys="another")
 
 
-RUN = "fedavg/1"
-HOW = {"code": {"a.py": "1"}, "packages": {"torch": "2"}, "task": "pipeline.tasks.summarize"}
-WHERE = {"data": ["qmsum"], "setting": "domains", "seeds": [1]}
-ORDER = PredictOrder.model_validate(HOW | WHERE | {"learner": LEARNER, "rule": DecodingRule(), "decode": True})
-
-
 def save(owner: str, value: float, which: str = "") -> None:
     write_adapter(layout.adapter(RUN, owner, which), {"w": torch.tensor([value])})
 
 
-@pytest.fixture
-def models() -> None:
-    """The server has a model, and client A its own."""
+def test_a_client_without_a_model_has_the_servers_and_without_a_best_one_the_evaluated() -> None:
     save("server", 0.0)
     save("A", 1.0)
-
-
-@pytest.mark.usefixtures("models")
-def test_a_client_without_a_model_has_the_servers_and_without_a_best_one_the_evaluated() -> None:
     assert [model_file(RUN, client).stem for client in "AB"] == ["A", "server"]
     assert [model_file(RUN, client, BEST).stem for client in "AB"] == ["A", "server"]
     save("B", 2.0, BEST)
@@ -164,9 +140,9 @@ def name(digest: str = "d", key: str = "k", **changes: Any) -> str:
     return job_of(RUN, "", order, index, [("A", Entry("x", key, 3))]).path.name
 
 
-@pytest.mark.usefixtures("models")
 def test_cached_texts_are_known_by_what_decides_them() -> None:
     """The code, packages, task, rule, backbone, texts and model; not where and of what data they are."""
+    save("A", 1.0)
     before = name()
     changes: list[dict[str, Any]] = [{"code": {"a.py": "2"}}, {"packages": {"torch": "3"}}, {"digest": "other"}]
     changes += [{"task": "pipeline.tasks.title"}, {"rule": DecodingRule(beams=2)}, {"key": "other"}]

@@ -37,22 +37,23 @@ def plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Plan:
         write_json(layout.work() / "plans" / folder / layout.last_plan().name, {})
         return there
 
-    def rows() -> list[RunRow]:
-        return [one for name, key in plans[Path.cwd()].items() for one in run_of(name, training=key)]
+    def row(run_id: str) -> RunRow:
+        name = run_id.partition("/")[0]
+        return run_of(name, training=plans[Path.cwd()][name])[0]
 
     def key_of(run_id: str) -> str:
         if (key := plans[Path.cwd()][run_id.partition("/")[0]]) is None:
             raise QuorumError("data/encoded/s: is missing")
         return key
 
-    monkeypatch.setattr(prune, "planned_runs", rows)
-    monkeypatch.setattr(prune, "planned_run", lambda run_id: next(row for row in rows() if row.id == run_id))
+    monkeypatch.setattr(prune, "planned_runs", lambda: [*map(row, plans[Path.cwd()])])
+    monkeypatch.setattr(prune, "planned_run", row)
     monkeypatch.setattr(prune, "planned_key", key_of)
     monkeypatch.setattr(prune, "jobs_of", lambda run_id: [SimpleNamespace(path=Path("mine.json"))])
     lay(a="key")
-    for file in (layout.store() / "ab/{}.safetensors", layout.generated() / "{}.json"):
-        for name in ("mine", "theirs"):
-            write_json(Path(str(file).format(name)), {})
+    for name in ("mine", "theirs"):
+        write_json(layout.store() / f"ab/{name}.safetensors", {})
+        write_json(layout.generated() / f"{name}.json", {})
     for key in ("key", "other"):
         checkpoint(key)
         write_json(layout.round_adapter(key, 1, "A"), {})

@@ -4,8 +4,8 @@ import gzip
 import json
 import math
 import subprocess
-from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from made_results import TRAINING, results_of, round_of, row_of, run_of
@@ -16,30 +16,22 @@ from pipeline.evaluation.scores import Figures, Scored, figures_of
 from pipeline.plan.checks import read_params
 from pipeline.plan.orders import RunRow
 from pipeline.plan.resolve import resolve
+from pipeline.runs import result_files
 from pipeline.runs import results as of_runs
-from pipeline.runs.result_files import (
-    deleted_results,
-    identity_of,
-    planned_results,
-    read_result,
-    read_results_of,
-    refuse_to_retrain,
-    write_result,
-)
-from pipeline.runs.results import Results, common_clients, knob_of, side_by_side, write_metrics
+from pipeline.runs.result_files import identity_of, read_result, read_results_of, refuse_to_retrain, write_result
+from pipeline.runs.results import Results, common_clients, knob_of, side_by_side
 from pipeline.workspace import layout
 from pipeline.workspace.files import read_json
 
-
-def scored(clients: str) -> list[Scored]:
-    """Four examples a client, of 20 each; D's of 40."""
-    values = {c: {"average": 40.0 if c == "D" else 20.0, "loss": 2.0} for c in clients}
-    return [Scored(f"{c}{i}", c, f"m{i}", 1, values[c]) for c in clients for i in range(4)]
+BOTH_SEEDS = [row_of("ours", seed) for seed in (1, 2)]
+ROW = row_of("ours", fingerprint="f")
 
 
 def test_compared_means_are_over_the_same_clients() -> None:
     """One run has a fourth client with 40: its mean over the three that both have stays 20. Without one, all count."""
-    runs = {name: scored(clients) for name, clients in {"three": "ABC", "four": "ABCD"}.items()}
+    values = {"A": 20.0, "B": 20.0, "C": 20.0, "D": 40.0}
+    four = [Scored(f"{c}{i}", c, f"m{i}", 1, {"average": own}) for c, own in values.items() for i in range(4)]
+    runs = {"three": four[:12], "four": four}
     results = results_of(scored=runs, metrics={name: figures_of(own, 200) for name, own in runs.items()})
     found = side_by_side(results, ["three", "four", "gone"], samples=200)
     means = {name: figures["mean"].metrics["average"].value for name, figures in found.items()}
@@ -63,18 +55,16 @@ def _there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 
 
-def save(
-    run: str, *losses: float, others: Sequence[dict[str, float]] = ({}, {}), rounds: int = 1, most: int = 2
-) -> None:
+def save(run: str, *losses: float, others: Any = ({}, {}), rounds: int = 1, most: int = 2) -> None:
     """Client A's loss at seeds 1, 2, …, over two examples, at the second seed over `most`; round 2 is the best."""
     seeds = {}
-    for seed, loss, other, count in zip((1, 2), losses, others, (2, most), strict=False):
+    for seed, loss, other, count in zip("12", losses, others, (2, most), strict=False):
         about = {"client": "A", "items": 10, "loss_sum": 10 * loss, "average": 20.0}
         examples = [about | {"id": f"{count}-{i}", "group": f"{count}-m{i}"} for i in range(count)]
         history = [round_of(n, "A", loss, train_loss=3.0 - n, best=n == 2).to_row() for n in range(1, rounds + 1)]
         cells = [{k: "" if v is None else str(v) for k, v in row.items()} for row in history]
-        result = {"fingerprint": "", "precision": "fp32", "source": {}, "cut": {}, "history": cells}
-        seeds[str(seed)] = result | {"scores": {"examples": examples, "clients": {"A": other}}}
+        scores = {"examples": examples, "clients": {"A": other}}
+        seeds[seed] = dict.fromkeys(result_files.NEEDED, "") | {"history": cells, "scores": scores}
     write_result(layout.result(run), {"seeds": seeds})
 
 
@@ -82,15 +72,13 @@ def read(*rows: RunRow) -> Results:
     return of_runs.results_of(rows, read_results_of(rows), 200, "test")
 
 
-BOTH_SEEDS = [*run_of("ours", 1), *run_of("ours", 2)]
-
-
 def test_a_run_is_read_over_its_seeds() -> None:
     """Losses of 2.0 and 4.0: 3.0, and each seed's own; its last round's model lost 5.0 and 6.0."""
     save("ours", 2.0, 4.0, others=[{"last_loss": 5.0}, {"last_loss": 6.0, "server_loss": 1.0}])
     results = read(*BOTH_SEEDS)
-    assert results.metrics["ours"]["A"].metrics["loss"].value == 3.0
-    assert results.metrics["ours"]["A"].other_losses == {"last": 5.5}, "the server's is known of one seed alone"
+    ours = results.metrics["ours"]["A"]
+    assert ours.metrics["loss"].value == 3.0
+    assert ours.other_losses == {"last": 5.5}, "the server's is known of one seed alone"
     by_seed = {seed: own.metrics["ours"]["mean"].metrics["loss"].value for seed, own in results.by_seed.items()}
     assert by_seed == {1: 2.0, 2: 4.0}
     assert [own["ours"][0].values["loss"] for own in results.scored_by_seed.values()] == [20.0, 40.0]
@@ -104,14 +92,6 @@ def test_a_seed_counts_by_what_it_tests() -> None:
     assert figures.metrics["loss"].value == figures.other_losses["last"] == 3.5
 
 
-def test_a_run_without_examples_has_no_results() -> None:
-    """It was left out."""
-    save("ours", 2.0)
-    write_result(layout.result("gone"), {"left_out": "too large", "seeds": {}})
-    results = read(*run_of("ours"), *run_of("gone"))
-    assert set(results.rows) == set(results.metrics) == {"ours"}
-
-
 def test_a_training_that_patience_did_not_end_was_ended_by_the_cap() -> None:
     """The best round is the second of five, with a patience of three; of four rounds more might be better.
 
@@ -120,7 +100,7 @@ def test_a_training_that_patience_did_not_end_was_ended_by_the_cap() -> None:
     longer = TRAINING.model_copy(update={"patience": 5, "rounds": 5})
     for run, rounds in (("ended", 5), ("open", 4), ("longer", 5)):
         save(run, 2.0, rounds=rounds)
-    results = read(*run_of("ended"), *run_of("open"), row_of("longer", training=longer, patience=3))
+    results = read(row_of("ended"), row_of("open"), row_of("longer", training=longer, patience=3))
     assert [run for run in results.rows if results.capped(run)] == ["open"]
 
 
@@ -130,7 +110,7 @@ def test_metrics_are_small_for_people_and_whole_for_programs() -> None:
     own = {client: Figures(4, {"average": interval, "rouge1": interval}) for client in ("A", "mean")}
     loss = {"loss": {"mean": Figures(2, {"loss": Interval(2.5, 2.0, 3.0, 0.1)}, {"last": 2.75})}}
     seed = results_of(metrics=loss)
-    write_metrics(results_of(metrics={"ours": own} | loss, by_seed={1: seed, 2: seed}), ("average", "loss"))
+    of_runs.write_metrics(results_of(metrics={"ours": own} | loss, by_seed={1: seed, 2: seed}), ("average", "loss"))
     assert read_json(layout.METRICS) == {"ours": {"average": 20.123}, "loss": {"loss": 2.5}}
     figure = {"value": 2.5, "low": 2.0, "high": 3.0, "standard_error": 0.1}
     whole = {"loss": {"mean": {"loss": figure, "last_loss": 2.75, "examples": 2}}}
@@ -138,18 +118,10 @@ def test_metrics_are_small_for_people_and_whole_for_programs() -> None:
     assert [read_json(layout.seed_metrics(seed)) for seed in (1, 2)] == [whole, whole]
 
 
-ROW = row_of("ours", fingerprint="f")
-
-
 def save_file(row: RunRow = ROW, precision: str = "fp32") -> Path:
-    scores = {"clients": {}, "examples": []}
-    result = {"fingerprint": "f", "precision": precision, "source": {}, "cut": {}, "scores": scores, "history": []}
+    result = dict.fromkeys(result_files.NEEDED, "") | {"fingerprint": "f", "precision": precision}
     write_result(layout.result(row.name), {"seeds": {str(row.seed): result}})
     return layout.result(row.name)
-
-
-def git(*arguments: str) -> None:
-    subprocess.run(["git", *arguments], check=True, capture_output=True)
 
 
 def test_a_result_is_of_a_run_with_its_knobs_at_its_seed_and_of_a_table_in_its_precision() -> None:
@@ -159,8 +131,8 @@ def test_a_result_is_of_a_run_with_its_knobs_at_its_seed_and_of_a_table_in_its_p
     first = save_file().read_bytes()
     assert save_file().read_bytes() == first
     assert read_result(ROW.name)[ROW.seed]["precision"] == "fp32"
-    others = [ROW.model_copy(update=change) for change in ({"fingerprint": "g"}, {"id": "ours/2", "seed": 2})]
-    assert set(planned_results([ROW, *others])) == {ROW.id}
+    others = [row_of("ours", fingerprint="g"), row_of("ours", 2, fingerprint="f")]
+    assert set(result_files.planned_results([ROW, *others])) == {ROW.id}
     theirs = row_of("theirs", fingerprint="f")
     save_file(theirs, "bf16")
     with pytest.raises(QuorumError, match="one table has one precision"):
@@ -170,28 +142,28 @@ def test_a_result_is_of_a_run_with_its_knobs_at_its_seed_and_of_a_table_in_its_p
 @pytest.mark.parametrize(
     ("content", "found"),
     [
-        (b"cut", "is damaged;"),
-        (gzip.compress(b"[]", mtime=0), "is damaged;"),
-        (gzip.compress(b'{"seeds": {"1": {"fingerprint": "f"}}}', mtime=0), "is damaged (no precision);"),
+        (b"cut", ""),
+        (gzip.compress(b"[]", mtime=0), ""),
+        (gzip.compress(b'{"seeds": {"1": {"fingerprint": "f"}}}', mtime=0), r" \(no precision\)"),
     ],
     ids=["cut", "no record", "no precision"],
 )
 def test_a_damaged_file_is_named_with_the_remedy(content: bytes, found: str) -> None:
     save_file().write_bytes(content)
-    with pytest.raises(QuorumError) as caught:
+    with pytest.raises(QuorumError, match=f"^results/ours.json.gz: is damaged{found}; run `git checkout"):
         read_result(ROW.name)
-    assert str(caught.value).startswith(f"results/ours.json.gz: {found} run `git checkout")
 
 
 def test_another_training_is_another_run() -> None:
     """The MLflow store knows a run by its place, name, seed, knobs and the key of its training, which has its data."""
-    others = [ROW.model_copy(update={"fingerprint": "g"}), *run_of("ours", seed=2), *run_of("theirs")]
+    others = [row_of("ours", fingerprint="g"), row_of("ours", 2), row_of("theirs")]
     assert len({identity_of(ROW, "k"), identity_of(ROW, "l"), *(identity_of(other, "k") for other in others)}) == 5
 
 
-def test_a_committed_result_is_not_trained_again_unasked_and_missed_if_it_is_deleted(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_committed_result_is_not_trained_again_unasked_and_missed_if_deleted(monkeypatch: pytest.MonkeyPatch) -> None:
+    def git(*arguments: str) -> None:
+        subprocess.run(["git", *arguments], check=True, capture_output=True)
+
     path = save_file()
     git("init")
     refuse_to_retrain(ROW)  # git does not know it
@@ -204,9 +176,9 @@ def test_a_committed_result_is_not_trained_again_unasked_and_missed_if_it_is_del
     git("rm", "--cached", "dvc.lock")
     monkeypatch.setenv("QUORUM_RETRAIN", "1")
     refuse_to_retrain(ROW)
-    assert deleted_results([ROW]) == []
+    assert result_files.deleted_results([ROW]) == []
     path.unlink()
-    assert deleted_results([ROW, ROW, *run_of("theirs")]) == [str(layout.result(ROW.name))]
+    assert result_files.deleted_results([ROW, ROW, *run_of("theirs")]) == [str(layout.result(ROW.name))]
 
 
 @pytest.mark.parametrize("folder", ["full", "paper", "ablations", "faults", "fednlp"])

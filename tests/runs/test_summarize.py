@@ -26,12 +26,9 @@ def test_turns_are_counted_from_one_and_a_range_outside_the_transcript_is_one_li
 @pytest.mark.parametrize(("most", "chosen"), [(0, [3]), (1, [3]), (2, [1, 3]), (9, [0, 1, 2, 3])])
 def test_the_turns_nearest_to_the_query_are_chosen_in_order(most: int, chosen: list[int]) -> None:
     """As many as fit, and one that does not fit alone."""
-    meeting = [
-        Turn("A", "The weather was lovely at the seaside."),
-        Turn("B", "The battery of the remote lasts two days."),
-        Turn("A", "My cat sleeps all day."),
-        Turn("B", "What about the battery? We should buy a larger battery."),
-    ]
+    texts = ["The weather was lovely at the seaside.", "The battery of the remote lasts two days."]
+    texts += ["My cat sleeps all day.", "What about the battery? We should buy a larger battery."]
+    meeting = [Turn("A", text) for text in texts]
     assert nearest_turns(meeting, "What was said about the battery?", lambda turns: len(turns) <= most) == chosen
 
 
@@ -40,11 +37,8 @@ def test_the_turns_nearest_to_the_query_are_chosen_in_order(most: int, chosen: l
     [
         ([4, 4], True, [(0, 2)]),
         ([4] * 7, True, [(0, 3), (2, 5), (4, 7)]),
-        (
-            [4] * 7,
-            False,
-            [(0, 2), (2, 4), (4, 7)],
-        ),  # 3, 3, 1 would be 12² + 12² + 4² = 304; this is 8² + 8² + 12² = 272
+        # 3, 3, 1 would be 12² + 12² + 4² = 304; this is 8² + 8² + 12² = 272
+        ([4] * 7, False, [(0, 2), (2, 4), (4, 7)]),
         ([4, 30, 4, 4], True, [(0, 1), (1, 2), (2, 4)]),
         ([8, 8], True, [(0, 1), (1, 2)]),
     ],

@@ -1,5 +1,6 @@
 """Fair tuning: which trials there are, and what they are judged by."""
 
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -30,6 +31,11 @@ RATES = {"grid": [1.0, 2.0, 4.0], "chooses": {"rates.server": "fedavg", "rates.l
 MU = {"grid": [0.01, 0.1], "chooses": {"runs.fedprox.mu": "fedprox"}}
 MOMENTUM = {"grid": [0.5, 0.9], "chooses": {"runs.fedavgm.server_momentum": "fedavgm"}}
 PARAMS = Params.model_validate(SMALL | {"runs": RUNS})
+NOTES: Any = {"task": "classify", "source": "notes", "file": "data/own/notes.csv", "take": {"test": {"count": 2}}}
+TEXTS = {"sources": ["notes"], "backbones": ["tiny-bert"], "backbone": "tiny-bert", "data": {"notes": NOTES}}
+TEXTS |= {"settings": {"domains": {"data": "notes", "kind": "skewed", "clients": 2}}, "evaluated": "last", "rounds": 1}
+TEXTS |= {"runs": {name: RUNS[name] for name in ("fedavg", "fedprox")}, "sections": {}}
+Given = Callable[[Callable[[Training], float]], list[Training]]
 
 
 def tuned(params: dict[str, Any], **searches: Any) -> None:
@@ -47,10 +53,6 @@ def tried(key: str) -> list[float]:
     return [float(row["value"]) for row in rows_of(key)]
 
 
-Losses = Callable[[Training], float]
-Given = Callable[[Losses], list[Training]]
-
-
 @pytest.fixture
 def given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Given:
     """Trials have a given loss in their best round, without data, and 1 more in their last.
@@ -61,15 +63,14 @@ def given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Given:
     monkeypatch.setattr(tuning, "training_key", lambda *_: "key")
     monkeypatch.setattr(tuning, "_drawn", lambda params, run: tuning.TrialData({}, cast(Index, None), "d"))
 
-    def give(loss: Losses) -> list[Training]:
+    def give(loss: Callable[[Training], float]) -> list[Training]:
         done: list[Training] = []
 
-        def trained(training: Training, *_: object) -> tuple[SimpleNamespace, SimpleNamespace]:
+        def trained(training: Training, *_: object) -> tuple[Any, Any]:
             done.append(training)
             best = {"A": SimpleNamespace(round=1, loss=loss(training))}
             last = SimpleNamespace(known_loss=lambda owner: loss(training) + 1)
-            progress = SimpleNamespace(round=2, stale=3, last=[last])
-            return progress, SimpleNamespace(best={"server": best, "local": best})
+            return SimpleNamespace(round=2, stale=3, last=[last]), SimpleNamespace(best={"server": best, "local": best})
 
         monkeypatch.setattr(tuning, "train_learner", trained)
         return done
@@ -80,7 +81,6 @@ def given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Given:
 @pytest.mark.parametrize(
     ("best", "grid"),
     [(2.0, [1.0, 2.0, 4.0]), (7.0, [1.0, 2.0, 4.0, 8.0, 16.0]), (0.9, [0.5, 1.0, 2.0, 4.0])],
-    ids=["inside", "above", "below"],
 )
 def test_a_best_value_at_an_end_widens_the_grid_for_all_keys(given: Given, best: float, grid: list[float]) -> None:
     """By the grid's own step, until no best is at an end. AdaProx is best at 2 in any case."""
@@ -91,27 +91,18 @@ def test_a_best_value_at_an_end_widens_the_grid_for_all_keys(given: Given, best:
     assert {training.seed for training in done} == {7}
 
 
-@pytest.mark.parametrize(
-    ("search", "knob", "sign", "values", "least"),
-    [
-        (MU, "mu", 1, [1e-6, 1e-5, 1e-4, 1e-3, 0.01, 0.1], "1e-06 has the least validation loss, 0.0"),
-        (MOMENTUM, "server_momentum", -1, [0.5, 0.9], "0.9 has the least validation loss, -0.9"),
-    ],
-    ids=["four times", "not beyond the knob's range"],
-)
-def test_a_value_that_stays_best_at_an_end_is_reported(
-    given: Given, capsys: pytest.CaptureFixture[str], search: Any, knob: str, sign: int, values: list[float], least: str
-) -> None:
+def test_a_value_that_stays_best_at_an_end_is_reported(given: Given, capsys: pytest.CaptureFixture[str]) -> None:
     """The smaller mu, the better: a tenth of the last, four times. Beyond a momentum of 0.9 1.62 is not below 1."""
-    given(lambda training: sign * training.hyperparameters[knob])
-    tuned({}, search=search)
-    assert tried(next(iter(search["chooses"]))) == values
-    assert f"{least}, at an end of what was tried" in capsys.readouterr().err
+    given(lambda training: training.hyperparameters.get("mu") or -training.hyperparameters["server_momentum"])
+    tuned({}, mu=MU, momentum=MOMENTUM)
+    assert tried("runs.fedprox.mu") == [1e-6, 1e-5, 1e-4, 1e-3, 0.01, 0.1]
+    assert tried("runs.fedavgm.server_momentum") == [0.5, 0.9]
+    printed = capsys.readouterr().err
+    for least in ("1e-06 has the least validation loss, 0.0", "0.9 has the least validation loss, -0.9"):
+        assert f"{least}, at an end of what was tried" in printed
 
 
-def test_a_trial_is_judged_by_the_round_that_tables_evaluate_and_later_searches_have_what_it_chose(
-    given: Given,
-) -> None:
+def test_a_trial_is_judged_by_the_evaluated_round_and_later_searches_have_what_it_chose(given: Given) -> None:
     """The losses of last rounds are higher by 1."""
     done = given(lambda training: abs(training.learning_rate - 2.0))
     for evaluated, least in (("best", 0.0), ("last", 1.0)):
@@ -134,8 +125,8 @@ def test_a_trial_that_diverges_is_the_worst_and_ends_nothing(given: Given, capsy
     with pytest.raises(QuorumError, match="the disk is full"):
         tuned({}, rates=RATES, mu=MU)
     assert "server=4: diverged: round 1" in capsys.readouterr().err
-    row = rows_of("rates.server")[-1]
-    assert [row[name] for name in ("value", "validation_loss", "ended", "chosen")] == ["4.0", "inf", "divergence", "0"]
+    outcome = {"value": "4.0", "validation_loss": "inf", "ended": "divergence", "chosen": "0"}
+    assert outcome.items() <= rows_of("rates.server")[-1].items()
 
 
 def test_rows_of_other_scales_stay_and_one_in_another_precision_is_refused(given: Given) -> None:
@@ -167,10 +158,8 @@ def test_rows_of_other_scales_stay_and_one_in_another_precision_is_refused(given
 )
 def test_a_wrong_trial_is_one_line(given: Given, key: str, run: str, message: str) -> None:
     done = given(lambda training: 0.0)
-    with pytest.raises(QuorumError) as caught:
+    with pytest.raises(QuorumError, match=rf"^.*{re.escape(message)}.*\Z"):
         tuned({}, wrong={"grid": [2.0, 9.0], "chooses": {key: run}})
-    assert message in str(caught.value)
-    assert "\n" not in str(caught.value)
     with pytest.raises(QuorumError, match=r"tune\.searches: is empty"):
         tuned({})
     assert done == []
@@ -189,32 +178,12 @@ def test_a_value_is_set_at_its_dotted_key(key: str, field: str) -> None:
 
 def test_the_first_least_loss_is_chosen_and_what_the_cap_ended_near_it_is_reported() -> None:
     """0.009 nats above the best is near, 0.011 is not; what patience ended has had its rounds."""
-    trials = [
-        (1.0, 2.5, "cap"),
-        (2.0, 2.509, "cap"),
-        (3.0, 2.511, "cap"),
-        (4.0, 2.5, "patience"),
-        (5.0, 2.501, "patience"),
-    ]
-    rows = [{"chooses": "k", "value": v, "validation_loss": loss, "ended": ended} for v, loss, ended in trials]
-    rows = with_choices([*rows, {"chooses": "other", "value": 0.0, "validation_loss": 9.0, "ended": "patience"}])
+    capped, ended = {"chooses": "k", "ended": "cap"}, {"chooses": "k", "ended": "patience"}
+    trials = [(capped, 2.5), (capped, 2.509), (capped, 2.511), (ended, 2.5), (ended, 2.501)]
+    rows = [about | {"value": value, "validation_loss": loss} for value, (about, loss) in enumerate(trials, 1)]
+    rows = with_choices([*rows, ended | {"chooses": "other", "value": 0.0, "validation_loss": 9.0}])
     assert [row["chosen"] for row in rows] == [1, 0, 0, 0, 0, 1]
     assert "the cap on rounds ended 2, near the best" in list(in_words(rows, [0.0, 5.0]))[1]
-
-
-TEXTS: dict[str, Any] = {
-    "sources": ["notes"],
-    "backbones": ["tiny-bert"],
-    "backbone": "tiny-bert",
-    "data": {
-        "notes": {"task": "classify", "source": "notes", "file": "data/own/notes.csv", "take": {"test": {"count": 2}}}
-    },
-    "settings": {"domains": {"data": "notes", "kind": "skewed", "clients": 2}},
-    "runs": {"fedavg": RUNS["fedavg"], "fedprox": RUNS["fedprox"]},
-    "sections": {},
-    "evaluated": "last",
-    "rounds": 1,
-}
 
 
 def tune_texts() -> list[dict[str, str]]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -20,26 +21,19 @@ from pipeline.workspace.tables import write_table
 PIECES = ["project", " manager", " decides", " to", " use", " lcd"]
 """The paper's example: six words, here a token each."""
 NOTHING = [False] * 6
+FIRST, SECOND = [False, True, True, False, False, False], [False, False, True, False, False, False]
 EXAMPLES = {f"e{number}": make_example(number) for number in range(2)}
 """Two of two meetings."""
 
 
-class Store:
-    """A store in which every summary is the example."""
-
-    def __init__(self, *_anything: object) -> None:
-        pass
-
-    def training(self, keys: Sequence[str]) -> list[dict[str, torch.Tensor]]:
-        return [{"targets": torch.arange(len(PIECES))} for _ in keys]
-
-
 @pytest.fixture(autouse=True)
 def read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A folder with a store in which every summary is the example."""
+    store = SimpleNamespace(training=lambda keys: [{"targets": torch.arange(len(PIECES))} for _ in keys])
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(analysis.AutoTokenizer, "from_pretrained", lambda _folder: None)
     monkeypatch.setattr(analysis, "pieces_of", lambda _tokenizer, ids: [PIECES[i] for i in ids])
-    monkeypatch.setattr(analysis, "PrefixStore", Store)
+    monkeypatch.setattr(analysis, "PrefixStore", lambda _folder: store)
 
 
 def lay(run: str, history: Sequence[Round], masks: dict[int, list[list[bool]]]) -> None:
@@ -55,16 +49,6 @@ def lay(run: str, history: Sequence[Round], masks: dict[int, list[list[bool]]]) 
 
 def rounds(*numbers: int, best: int, idle: Sequence[int] = ()) -> list[Round]:
     return [round_of(n, "A", 2.0, steps=0 if n in idle else 3, best=n == best) for n in numbers]
-
-
-def distilled(epochs: int = 1) -> tuple[int, int, float]:
-    """(Words seen, words distilled, their share) of all parts of speech."""
-    row = row_of("ours", training=TRAINING.model_copy(update={"local_epochs": epochs}))
-    everything = words_of_run([row], EXAMPLES, 50).parts[-1]
-    return everything["words"], everything["distilled"], everything["distilled_given_pos"]
-
-
-FIRST, SECOND = [False, True, True, False, False, False], [False, False, True, False, False, False]
 
 
 @pytest.mark.parametrize(
@@ -83,22 +67,21 @@ def test_words_count_in_every_pass_of_the_rounds_up_to_the_best(
 ) -> None:
     """`manager` once and `decides` twice in two rounds: 3/(2·6). Without a mask nothing was distilled: 1/(2·6)."""
     lay("ours/1", history, masks)
-    assert distilled(epochs) == found
+    row = row_of("ours", training=TRAINING.model_copy(update={"local_epochs": epochs}))
+    everything = words_of_run([row], EXAMPLES, 50).parts[-1]
+    assert (everything["words"], everything["distilled"], everything["distilled_given_pos"]) == found
 
 
 def test_seeds_are_added_up_and_meetings_kept_apart() -> None:
-    """Two examples of two meetings, at two seeds: one meeting's two words are distilled at the first seed alone.
-
-    There are none of no run.
-    """
+    """Two examples of two meetings, at two seeds: one meeting's two words are distilled at the first seed alone."""
     history = rounds(1, best=1)
     lay("ours/1", history, {1: [FIRST + NOTHING]})
     lay("ours/2", history, {1: [NOTHING + NOTHING]})
     found = words_of_run([*run_of("ours", 1), *run_of("ours", 2)], EXAMPLES, 200)
     assert (found.parts[-1]["words"], found.parts[-1]["distilled"]) == (24, 2)
-    share = next(row for row in found.shares if row["share"] == "distilled")
-    assert (share["run"], share["client"], share["value"]) == ("ours", "A", pytest.approx(2 / 24, abs=1e-4))
-    assert (share["low"], share["high"]) == (None, None), "two meetings are too few for an interval"
-    shares = {(row["client"], row["share"]): row["value"] for row in found.shares}
-    assert shares["A", "all_subwords"] == pytest.approx(2 / 24, abs=1e-4)
+    shares = {row["share"]: row for row in found.shares}
+    named = [shares[name] for name in ("distilled", "all_subwords", "fraction")]
+    assert {(row["run"], row["client"]) for row in named} == {("ours", "A")}
+    assert [row["value"] for row in named] == pytest.approx([2 / 24] * 3, abs=1e-4)
+    assert shares["distilled"]["low"] is shares["distilled"]["high"] is None, "two meetings are too few"
     assert words_of_run([], EXAMPLES, 50).parts == []
