@@ -1,6 +1,7 @@
 """FedSum's parts, with the figures of its definitions worked by hand."""
 
 import math
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -9,7 +10,7 @@ from pydantic import ValidationError
 from torch import Tensor
 
 from pipeline.errors import QuorumError
-from pipeline.federated.algorithm import Context, Update
+from pipeline.federated.algorithm import ClientState, Context, Fit, Trace, Update
 from pipeline.federated.algorithms import fedsum
 from pipeline.federated.algorithms.fedsum import Hyperparameters, zeta
 from pipeline.federated.objectives.extraction import Extraction, Heads
@@ -185,8 +186,12 @@ def test_a_knob_of_a_part_that_is_off_is_refused(idle: dict[str, Any]) -> None:
 
 
 def test_a_client_whose_units_have_one_label_is_refused_by_name() -> None:
+    algorithm, initial = fedsum.build(Hyperparameters()), {"head.out.weight": torch.ones(1, 2)}
+    units = H, torch.zeros(4, 2), torch.zeros(4, dtype=torch.long)
+    client: Any = SimpleNamespace(fit=lambda *_: Fit(initial, Trace(0.0, 1, 0.0), {}), states=lambda _: units)
+    sent = algorithm.shares(algorithm.init(initial, 1))
     with pytest.raises(QuorumError, match="client A: all its units are outside extracts; give it a document with both"):
-        fedsum._prototypes(H, torch.zeros(4, 2), torch.zeros(4, dtype=torch.long), "A")
+        algorithm.client_update(sent, ClientState(initial), client, fedsum.Randomness(1, "A", 1))
 
 
 def test_the_server_masks_heads_and_does_not_rescale_them() -> None:

@@ -69,21 +69,19 @@ def training(validation: Sequence[float], client: str = "A", seed: int = 1) -> l
     return [scored(number, loss, client=client, seed=seed) for number, loss in enumerate(validation, 1)]
 
 
-ENDED = training([2.5, 2.0, 2.1, 2.2])
-"""The best round is the second of four."""
-OPEN = training([2.5, 2.2, 2.0, 2.1], "B")
-"""The best round is the third of four."""
+SECOND_OF_FOUR = training([2.5, 2.0, 2.1, 2.2])
+THIRD_OF_FOUR = training([2.5, 2.2, 2.0, 2.1], "B")
 
 
 @pytest.mark.parametrize(
     ("history", "patience", "expected"),
     [
-        pytest.param(ENDED, 2, False, id="patience ended it"),
-        pytest.param(ENDED[:3], 2, True, id="one round after the best"),
+        pytest.param(SECOND_OF_FOUR, 2, False, id="patience ended it"),
+        pytest.param(SECOND_OF_FOUR[:3], 2, True, id="one round after the best"),
         pytest.param(training([2.5, 2.2, 2.0]), 1, True, id="the best round is the last"),
-        pytest.param(ENDED + OPEN, 2, True, id="the last client improved a round ago"),
-        pytest.param(ENDED + training([2.5, 2.0, 2.1], seed=2), 2, True, id="a seed stopped too early"),
-        pytest.param(ENDED + training([2.5, 2.0, 2.1, 2.2], seed=2), 2, False, id="both seeds ended"),
+        pytest.param(SECOND_OF_FOUR + THIRD_OF_FOUR, 2, True, id="the last client improved a round ago"),
+        pytest.param(SECOND_OF_FOUR + training([2.5, 2.0, 2.1], seed=2), 2, True, id="a seed stopped too early"),
+        pytest.param(SECOND_OF_FOUR + training([2.5, 2.0, 2.1, 2.2], seed=2), 2, False, id="both seeds ended"),
     ],
 )
 def test_a_training_ends_by_patience_or_by_the_cap(history: list[Round], patience: int, *, expected: bool) -> None:
@@ -100,10 +98,7 @@ def of_round(algorithm: Algorithm, *adapters: tuple[float, ...], start: tuple[fl
 
 
 def test_the_norm_of_the_update_and_the_mean_cosine() -> None:
-    """From (1, 1) to adapters that lie (3, 0), (0, 4) and (-5, 0) away, and by such changes; cosines 0, -1 and 0.
-
-    The mean change is (-2/3, 4/3), of norm √(4/9 + 16/9).
-    """
+    """By (3, 0), (0, 4) and (-5, 0) from (1, 1): cosines 0, -1 and 0; the mean (-2/3, 4/3) has norm √(4/9 + 16/9)."""
     expected = pytest.approx({"update_norm": math.sqrt(20 / 9), "client_cosine": -1 / 3}, abs=1e-6)
     assert of_round(FEDAVG, (4, 1), (1, 5), (-4, 1)) == expected
     assert of_round(build("FedBuff", buffer=3), (3, 0), (0, 4), (-5, 0)) == expected

@@ -9,7 +9,7 @@ from conftest import make_backbone, prefixes_of
 from torch import nn
 
 from pipeline.errors import QuorumError
-from pipeline.model.adapter import apply_adapter, init_adapter, pack, read_adapter, unpack, write_adapter
+from pipeline.model.adapter import apply_adapter, init_adapter, pack, read_adapter, write_adapter
 from pipeline.model.backbone import Backbone
 from pipeline.model.entry import entry_file
 from pipeline.model.lora import init_lora, is_lora, lora
@@ -45,7 +45,6 @@ def test_eq_5_by_hand(hidden: list[float], shift: float, post_norm: bool, expect
 
 def test_bytes_are_a_function_of_the_tensors() -> None:
     assert pack(ADAPTER, {"b": 1, "a": 2}) == pack(dict(ADAPTER), {"a": 2, "b": 1})
-    assert all(torch.equal(unpack(pack(ADAPTER))[name], tensor) for name, tensor in ADAPTER.items())
 
 
 RUN = "fedavg/1"

@@ -6,10 +6,7 @@ from torch import nn
 
 from pipeline.model.frozen_linear import PackedLinear, freeze_linear_layers
 
-pytestmark = pytest.mark.skipif(
-    not torch.backends.mkldnn.is_available(),  # type: ignore[no-untyped-call]
-    reason="left out: this build of torch has no oneDNN, so layers stay plain",
-)
+pytestmark = pytest.mark.skipif(not torch.backends.mkldnn.is_available(), reason="left out: torch without oneDNN")
 
 
 def test_product_and_gradient_by_hand() -> None:

@@ -121,9 +121,7 @@ def test_losses_gradients_and_stored_prefixes(backbone: Backbone) -> None:
 
 PAGES = 64 * 2**20 // resource.getpagesize()
 """Of a block of 64 MiB."""
-needs_glibc = pytest.mark.skipif(
-    not hasattr(ctypes.CDLL(None), "mallopt"), reason="left out: the C library is not glibc"
-)
+needs_glibc = pytest.mark.skipif(not hasattr(ctypes.CDLL(None), "mallopt"), reason="left out: not glibc")
 
 
 @pytest.fixture(autouse=True)
