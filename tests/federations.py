@@ -93,8 +93,3 @@ def same_locals(a: Finished, b: Finished) -> bool:
 
 def three(make_client: Make) -> dict[str, LocalClientData]:
     return {name: make_client(BACKBONE, at, 4) for at, name in ((0, "A"), (10, "B"), (20, "C"))}
-
-
-def frozen(make_client: Make, first: int) -> LocalClientData:
-    """A client whose learning rate is so small that its adapter does not change."""
-    return make_client(BACKBONE, first, 3, learning_rate=1e-12, weight_decay=0.0)

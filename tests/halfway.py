@@ -79,11 +79,17 @@ class Halfway:
         return sum(len(self.summaries[example]) for example in examples)
 
 
-def engine(algorithm: Algorithm, kind: type[InProcess] = InProcess, seed: int = 1, **optima: float) -> InProcess:
-    """Clients by name and optimum."""
-    clients = {name: Halfway(value) for name, value in optima.items()}
+Clients = dict[str, Halfway]
+
+
+def engine(
+    algorithm: Algorithm, kind: type[InProcess] = InProcess, *, seed: int = 1, clients: Clients | None = None,
+    evaluated: Clients | None = None, **optima: float,
+) -> InProcess:  # fmt: skip
+    """Clients by name, as given or by their optima; they are evaluated if no others are given."""
+    clients = clients or {name: Halfway(value) for name, value in optima.items()}
     private = begin({name: ClientState(one(0.0)) for name in clients})
-    return kind(algorithm, clients, clients, private, seed=seed)
+    return kind(algorithm, clients, clients if evaluated is None else evaluated, private, seed=seed)
 
 
 def answers(made: InProcess, name: str, *sent: float, version: int = 1) -> Iterator[Arrival]:

@@ -1,14 +1,14 @@
-"""Simulated faults: their probabilities, the clock, and equal bits each time."""
+"""Simulated faults: their probabilities, the clock, equal bits each time, and a buffer that goes on meanwhile."""
 
 from collections import Counter
+from functools import partial
 from pathlib import Path
 
 import pytest
 from federations import FEDAVG, begin, build, same
-from halfway import Halfway, engine, number, one, run
+from halfway import engine, number, one, run
 
 from pipeline.engines.faulty import Faulty
-from pipeline.engines.in_process import InProcess
 from pipeline.errors import QuorumError
 from pipeline.federated.algorithm import Algorithm, ClientState, Sent
 from pipeline.federated.callbacks import Checkpointing, Stopping
@@ -26,13 +26,8 @@ EVERYTHING = Faults(
     poisoned={"client-03": "nan", "client-04": "foreign", "client-05": "shape"},
 )  # fmt: skip
 RULES = Tolerance(minimum=2, repeats=3, deadline=600.0)
-
-
-def buffered(size: int) -> Algorithm:
-    return build("FedBuff", buffer=size)
-
-
-BOTH = pytest.mark.parametrize("algorithm", [FEDAVG, buffered(3)], ids=["rounds", "a buffer"])
+BUFFERED = partial(build, "FedBuff")
+STEADY = Faults(spread=0.0, seconds=30.0)
 
 
 def faulty(faults: Faults, deadline: float | None = 600.0, **optima: float) -> Faulty:
@@ -51,14 +46,13 @@ def trained(
 ) -> Progress:
     """Some of eight clients a round; continues from a checkpoint in the folder."""
     done = load_progress(folder, "key") if folder else None
-    clients = {name: Halfway(value) for name, value in MANY.items()}
-    private = done[1] if done else begin({name: ClientState(one(0.0)) for name in clients}, folder)
-    inner = InProcess(algorithm, clients, clients, private, seed=1, job="key")
+    inner = engine(algorithm, **MANY)
+    inner.private = done[1] if done else begin(dict.fromkeys(MANY, ClientState(one(0.0))), folder)
     made = Faulty(inner, faults, RULES.deadline, seed=1, sends=algorithm.sends)
-    saving = [Checkpointing("key", private)] if folder else []
+    saving = [Checkpointing("key", inner.private)] if folder else []
     begun = done[0] if done else initial_progress(algorithm, one(0.0), made)
     who = Participation(clients_per_round=selected)
-    return run_rounds(algorithm, made, begun, who, [Stopping(rounds, 99), *saving], seed=1, rules=RULES, job="key")
+    return run_rounds(algorithm, made, begun, who, [Stopping(rounds, 99), *saving], seed=1, rules=RULES)
 
 
 def test_clients_answer_in_the_order_of_their_durations() -> None:
@@ -66,33 +60,20 @@ def test_clients_answer_in_the_order_of_their_durations() -> None:
     assert times == sorted(set(times))
 
 
-@pytest.mark.parametrize(
-    ("stragglers", "deadline", "durations"),
-    [
-        (0.0, 600.0, {(30.0, True)}),
-        (0.5, 600.0, {(30.0, True), (120.0, True)}),
-        (0.5, 60.0, {(30.0, True), (60.0, False)}),
-    ],
-    ids=["no spread", "stragglers", "too late"],
-)
-def test_durations_by_hand(stragglers: float, deadline: float, durations: set[tuple[float, bool]]) -> None:
-    """(when an answer or its absence is noticed, whether it arrives)."""
-    faults = Faults(spread=0.0, seconds=30.0, stragglers=stragglers, slowdown=4.0)
-    found = answers(faulty(faults, deadline))
-    assert {(answer.at, isinstance(answer, Arrival)) for answer in found} == durations
+def test_durations_by_hand() -> None:
+    """(When an answer or its absence is noticed, whether it arrives): without stragglers, with them, and too late."""
+    slow = STEADY.model_copy(update={"stragglers": 0.5, "slowdown": 4.0})
+    found = [answers(faulty(*how)) for how in ((STEADY, 600.0), (slow, 600.0), (slow, 60.0))]
+    durations = [{(answer.at, isinstance(answer, Arrival)) for answer in own} for own in found]
+    assert durations == [{(30.0, True)}, {(30.0, True), (120.0, True)}, {(30.0, True), (60.0, False)}]
 
 
-def test_a_round_takes_as_long_as_the_slowest_answer_or_the_deadline() -> None:
-    """Rounds of 30 s; the server waits 600 s for a client that never begins."""
-    quiet = trained(FEDAVG, Faults(spread=0.0, seconds=30.0), 2)
-    assert [row.figures[CLOCK] for row in quiet.history[::8]] == [30.0, 60.0]
-    assert trained(FEDAVG, Faults(spread=0.0, seconds=30.0, dropout=0.5), 2).clock == 1200.0
-
-
-def test_a_buffer_does_not_wait_for_stragglers() -> None:
-    """Half take 300 s: a round waits for them, a buffer of three does not."""
-    slow = Faults(spread=0.0, seconds=30.0, stragglers=0.5, slowdown=10.0)
-    assert trained(buffered(3), slow, 2).clock < trained(FEDAVG, slow, 2).clock
+def test_a_round_takes_as_long_as_the_slowest_answer_or_the_deadline_and_a_buffer_waits_for_no_straggler() -> None:
+    """Rounds of 30 s; the server waits 600 s for a client that never begins, and 300 s for stragglers."""
+    assert [row.figures[CLOCK] for row in trained(FEDAVG, STEADY, 2).history[::8]] == [30.0, 60.0]
+    assert trained(FEDAVG, STEADY.model_copy(update={"dropout": 0.5}), 2).clock == 1200.0
+    slow = STEADY.model_copy(update={"stragglers": 0.5, "slowdown": 10.0})
+    assert trained(BUFFERED(buffer=3), slow, 2).clock < trained(FEDAVG, slow, 2).clock
 
 
 @pytest.mark.parametrize(
@@ -107,15 +88,13 @@ def test_a_buffer_does_not_wait_for_stragglers() -> None:
 def test_a_fault_has_its_probability_and_its_cost(knob: str, what: str, trains: bool) -> None:
     """A half of 8 clients in 50 rounds: 200 of 400, with a standard deviation of 10."""
     faults = Faults.model_validate({knob: 0.5})
-    made, count = faulty(faults), 0
-    for version in range(1, 51):
-        for found in answers(made, version=version):
-            count += isinstance(found, Failure)
-            assert isinstance(found, Arrival) or found.what == what
-    assert 160 < count < 240
-    name = next(answer.name for answer in answers(faulty(faults)) if isinstance(answer, Failure))
-    inner = engine(FEDAVG, **MANY)
-    answers(Faulty(inner, faults, 600.0, seed=1), name)
+    made = faulty(faults)
+    found = [answer for version in range(1, 51) for answer in answers(made, version=version)]
+    failed = [answer for answer in found if isinstance(answer, Failure)]
+    assert {failure.what for failure in failed} == {what}
+    assert 160 < len(failed) < 240
+    inner, name = engine(FEDAVG, **MANY), failed[0].name
+    answers(Faulty(inner, faults, 600.0, seed=1), name, version=failed[0].version)
     assert (number(inner.private.states[name].adapter) != 0.0) is trains
 
 
@@ -140,7 +119,7 @@ def test_poison_that_can_be_recognized_is_refused(kind: Poison, why: str) -> Non
     assert [(event.client, event.kind, event.why) for event in progress.events] == [("client-03", "refused", why)] * 3
 
 
-@pytest.mark.parametrize("algorithm", [FEDAVG, buffered(1)], ids=["adapters", "changes"])
+@pytest.mark.parametrize("algorithm", [FEDAVG, BUFFERED(buffer=1)], ids=["adapters", "changes"])
 def test_a_reversed_update_points_the_other_way(algorithm: Algorithm) -> None:
     """A, with its optimum at 4, goes from 0 to 2; reversed, three times as far, to −6. The server accepts it."""
     faults = Faults(poisoned={"A": "reversed"}, strength=3.0)
@@ -148,7 +127,7 @@ def test_a_reversed_update_points_the_other_way(algorithm: Algorithm) -> None:
     assert number(run(algorithm, made).server.adapter) == -6.0
 
 
-@BOTH
+@pytest.mark.parametrize("algorithm", [FEDAVG, BUFFERED(buffer=3)], ids=["rounds", "a buffer"])
 def test_a_training_with_faults_resumes_after_each_round_bit_for_bit(algorithm: Algorithm, tmp_path: Path) -> None:
     """After every round a new process reads the checkpoint, while clients of a buffer still train."""
     for rounds in range(1, 7):
@@ -161,3 +140,39 @@ def test_a_training_with_faults_resumes_after_each_round_bit_for_bit(algorithm: 
 def test_an_unknown_poisoned_client_is_named() -> None:
     with pytest.raises(QuorumError, match=r"faults\.poisoned: 'D' is not a client"):
         faulty(Faults(poisoned={"D": "nan"}), A=4.0)
+
+
+def filled(size: int, faults: Faults, rounds: int, **optima: float) -> Progress:
+    """A training with a buffer of so many updates."""
+    made = Faulty(engine(BUFFERED(buffer=size), **optima), faults, 1000.0, seed=1, sends="change")
+    return run(BUFFERED(buffer=size), made, rounds, Tolerance(deadline=1000.0, repeats=9))
+
+
+def test_a_round_ends_with_the_first_update_and_the_others_remain_pending() -> None:
+    """A and B take different times, and the buffer is of one: after round 1 the slower one still trains."""
+    progress = filled(1, Faults(spread=1.0), 1, A=4.0, B=8.0)
+    (pending,) = progress.pending
+    answered = {"A": "B", "B": "A"}[pending.name]
+    assert pending.version == 1
+    assert number(progress.server.adapter) == {"A": 2.0, "B": 4.0}[answered]
+    assert [row.client for row in progress.history if row.steps] == [answered]
+
+
+def test_updates_of_earlier_rounds_are_taken() -> None:
+    """C is slower than the others; after six rounds all three have trained, C a model of an earlier round."""
+    progress = filled(2, Faults(spread=1.0), 6, A=4.0, B=8.0, C=12.0)
+    assert {row.client for row in progress.history if row.steps} == {"A", "B", "C"}
+    assert {event.kind for event in progress.events} == {"arrived"}
+
+
+def test_a_client_that_failed_can_be_selected_again() -> None:
+    progress = filled(2, Faults(dropout=0.5), 8, A=4.0, B=8.0, C=12.0, D=16.0)
+    assert progress.round == 8
+    assert {event.kind for event in progress.events} == {"arrived", "missing", "repeated"}
+    assert len(progress.pending) <= 4
+
+
+def test_a_buffer_that_never_fills_is_an_error() -> None:
+    """Three clients never send four updates of one model."""
+    with pytest.raises(QuorumError, match="round 1: 3 updates arrived, and the buffer needs 4"):
+        filled(4, Faults(), 1, A=4.0, B=8.0, C=12.0)

@@ -1,23 +1,19 @@
 """Clients in this process: the order of answers, what is sent, what is stored, and what never leaves."""
 
 import math
-from collections.abc import Iterator, Sequence
-from pathlib import Path
+from collections.abc import Iterator
 
 import pytest
 import torch
-from federations import CENTRALIZED, FEDAVG, SINGLE, begin, select
+from federations import CENTRALIZED, FEDAVG, SINGLE, select
 from halfway import Halfway, answers, engine, number, one, run
 
 from pipeline.engines.in_process import InProcess
 from pipeline.errors import QuorumError
-from pipeline.federated.algorithm import ClientState, Sent, Update
-from pipeline.federated.client_store import ClientStore
+from pipeline.federated.algorithm import Sent, Update
 from pipeline.federated.collector import UpdateCollector
 from pipeline.federated.engine import Arrival, Assignment, Losses
-from pipeline.federated.loop import Participation
 from pipeline.federated.randomness import Randomness
-from pipeline.federated.state import Private, Progress
 from pipeline.federated.tolerance import STRICT
 from pipeline.federated.wire import transmitted
 
@@ -37,27 +33,26 @@ class Backwards(InProcess):
         yield from list(super().arrivals())[::-1]
 
 
-def collected(made: InProcess, names: Sequence[str]) -> Iterator[Update]:
-    """The updates of the first round, in which all clients are sent 0."""
-    return UpdateCollector(made, FEDAVG, STRICT, "", 1, Sent(one(0.0)), {}, 0.0).in_order(names)
+def collected(made: InProcess) -> Iterator[Update]:
+    """The updates of the first round, in which A and B are sent 0."""
+    return UpdateCollector(made, FEDAVG, STRICT, "", 1, Sent(one(0.0)), {}, 0.0).in_order("AB")
 
 
 def test_updates_are_in_the_order_of_names_in_any_order_of_answers() -> None:
-    made = engine(FEDAVG, Backwards, A=4.0, B=8.0)
-    assert [number(update.adapter) for update in collected(made, ["A", "B"])] == [2.0, 4.0]
+    found = collected(engine(FEDAVG, Backwards, A=4.0, B=8.0))
+    assert [number(update.adapter) for update in found] == [2.0, 4.0]
 
 
 def test_an_update_arrives_before_the_next_client_trains() -> None:
     """So that a server that averages needs memory for one update."""
     made = engine(FEDAVG, A=4.0, B=8.0)
-    next(collected(made, ["A", "B"]))
+    next(collected(made))
     assert [number(made.private.states[name].adapter) for name in "AB"] == [2.0, 0.0]
 
 
 def test_randomness_is_named_by_seed_client_and_round() -> None:
     client = Halfway(4.0)
-    made = InProcess(FEDAVG, {"A": client}, {}, begin({}), seed=7)
-    list(answers(made, "A", 0.0, version=3))
+    list(answers(engine(FEDAVG, seed=7, clients={"A": client}), "A", 0.0, version=3))
     assert client.rngs == [Randomness(7, "A", 3)]
 
 
@@ -73,15 +68,13 @@ def test_bytes_are_counted_both_ways_and_are_zero_if_nothing_is_sent() -> None:
 
 def test_examples_that_are_of_no_client_score_each_model_that_a_round_trained() -> None:
     """Of optimum 10: after the first round 2 and 4 are 8 and 6 away; in the second A alone trains, to 3."""
-    clients = {"A": Halfway(4.0), "B": Halfway(8.0)}
-    private = begin({name: ClientState(one(0.0)) for name in clients})
-    made = InProcess(SINGLE, clients, {"server": Halfway(10.0)}, private, seed=1)
-    for name in clients:
+    made = engine(SINGLE, evaluated={"server": Halfway(10.0)}, A=4.0, B=8.0)
+    for name in "AB":
         list(answers(made, name, 0.0))
     assert scored(made, "server", None, 0.0, 1).local == 7.0
     list(answers(made, "A", 0.0, version=2))
     assert scored(made, "server", None, 0.0, 2).local == 7.0
-    assert "local" not in private.best
+    assert "local" not in made.private.best
 
 
 def test_a_clients_state_and_masks_are_stored_and_no_mask_leaves_it() -> None:
@@ -93,29 +86,10 @@ def test_a_clients_state_and_masks_are_stored_and_no_mask_leaves_it() -> None:
     assert masks == {"A/odd/1": [[True, False]], "A/odd/2": [[False, False]]}
 
 
-def test_clients_on_disk_train_as_those_in_memory_do(tmp_path: Path) -> None:
-    """Forty clients, three of them in memory; those that were not selected still have what they began with."""
-
-    def trained(in_memory: int) -> tuple[Progress, Private]:
-        clients = {f"client {place}": Halfway(float(place)) for place in range(40)}
-        private = begin({}, tmp_path / str(in_memory))
-        private.states = ClientStore(private.blobs, ClientState, in_memory=in_memory)
-        private.states.update({name: ClientState(one(0.0)) for name in clients})
-        made = InProcess(OWN, clients, clients, private, seed=1)
-        return run(OWN, made, 3, who=Participation(clients_per_round=35)), private
-
-    (progress, private), (other, in_memory) = trained(3), trained(99)
-    assert progress.history == other.history
-    assert number(progress.server.adapter) == number(other.server.adapter)
-    for name in private.states:
-        ours, theirs = private.best["local"][name], in_memory.best["local"][name]
-        assert [number(a) for a in (ours.adapter, ours.before)] == [number(a) for a in (theirs.adapter, theirs.before)]
-
-
 def test_no_model_is_scored_twice() -> None:
     """A client's own, the server's, and in the first round what was sent, which later is the last round's server."""
     client = Halfway(4.0)
-    run(FEDAVG, InProcess(FEDAVG, {"A": client}, {"A": client}, begin({"A": ClientState(one(0.0))}), seed=1), 3)
+    run(FEDAVG, engine(FEDAVG, clients={"A": client}), 3)
     assert client.scored == 3 + 2 + 2
 
 
@@ -145,18 +119,14 @@ def test_the_best_of_an_idle_round_has_the_clients_adapter_before_it(resumed: bo
 
 def test_a_pooled_model_is_scored_for_every_client() -> None:
     """With its optimum at 4, it is at 2, then 3, then 3.5: the first is A's best, the last is B's."""
-    evaluated = {"A": Halfway(2.0), "B": Halfway(8.0)}
-    private = begin({"all": ClientState(one(0.0))})
-    made = InProcess(CENTRALIZED, {"all": Halfway(4.0)}, evaluated, private, seed=1)
+    made = engine(CENTRALIZED, evaluated={"A": Halfway(2.0), "B": Halfway(8.0)}, all=4.0)
     assert (list(made.trainers), made.scored) == (["all"], {"A": "all", "B": "all"})
     for version in (1, 2, 3):
         list(answers(made, "all", 0.0, version=version))
         made.score(["A", "B"], None, one(0.0), version)
     best = made.private.best["local"]
-    assert {name: (own.round, own.loss, number(own.before)) for name, own in best.items()} == {
-        "A": (1, 0.0, 0.0),
-        "B": (3, 4.5, 3.0),
-    }
+    found = {name: (own.round, own.loss, number(own.before)) for name, own in best.items()}
+    assert found == {"A": (1, 0.0, 0.0), "B": (3, 4.5, 3.0)}
 
 
 @pytest.mark.parametrize("loss", [math.nan, math.inf])

@@ -1,6 +1,5 @@
-"""Checkpoints: a resumed training has the same bits; a damaged or foreign checkpoint is an error of one line."""
+"""What clients store, and checkpoints: a resumed training has the same bits; a damaged checkpoint is one line."""
 
-import json
 import sqlite3
 from collections.abc import Callable, Mapping
 from contextlib import closing
@@ -11,12 +10,15 @@ from typing import Any
 import pytest
 import torch
 from federations import BACKBONE, KEY, MIDDLE, Make, begin, build, select, train
+from hypothesis import given
+from hypothesis import strategies as st
 from torch import Tensor
 
 from pipeline.errors import QuorumError
 from pipeline.federated.algorithm import Algorithm, ClientState, ServerState
 from pipeline.federated.blobs import FILE, Blobs
 from pipeline.federated.checkpoint import load_progress, save_progress
+from pipeline.federated.client_store import ClientStore
 from pipeline.federated.history import Round
 from pipeline.federated.state import Best, Private, Progress
 from pipeline.model.adapter import digest
@@ -133,26 +135,17 @@ def test_without_a_finished_round_there_is_no_checkpoint(tmp_path: Path) -> None
     assert load_progress(tmp_path, KEY) is None
 
 
-def test_a_checkpoint_of_another_order_is_one_line(saved: Path) -> None:
-    with pytest.raises(QuorumError, match="checkpoint of another order; delete"):
-        load_progress(saved, "other")
-
-
-def without(part: str, folder: Path) -> None:
-    """Remove a part of the committed state."""
-    state = json.loads(Blobs(folder).state() or "")
-    del state[part]
-    changed(folder, "UPDATE state SET content = ?", json.dumps(state))
-
-
+OTHER = "UPDATE state SET content = json_set(content, '$.key', ?)"
+WITHOUT = "UPDATE state SET content = json_remove(content, ?)"
 DAMAGES: dict[str, tuple[Callable[[Path], Any], str]] = {
     "a truncated blob": (lambda f: changed(f, "UPDATE blobs SET content = substr(content, 2)"), "missing or damaged"),
     "a missing blob": (lambda f: changed(f, "DELETE FROM blobs"), "missing or damaged"),
     "a header alone": (lambda f: (f / FILE).write_bytes((f / FILE).read_bytes()[:20]), "damaged"),
     "a truncated file": (lambda f: (f / FILE).write_bytes((f / FILE).read_bytes()[:5000]), "damaged"),
     "half a state": (lambda f: changed(f, "UPDATE state SET content = '{'"), "damaged"),
-    "no progress": (lambda f: without("progress", f), "damaged checkpoint .*progress"),
-    "no private state": (lambda f: without("private", f), "damaged checkpoint .*private"),
+    "another order": (lambda f: changed(f, OTHER, "other"), "checkpoint of another order"),
+    "no progress": (lambda f: changed(f, WITHOUT, "$.progress"), "damaged checkpoint .*progress"),
+    "no private state": (lambda f: changed(f, WITHOUT, "$.private"), "damaged checkpoint .*private"),
 }
 
 
@@ -169,3 +162,38 @@ def test_a_folder_that_cannot_be_written_is_one_line(saved: Path, tmp_path: Path
     progress, private = Progress(1, ServerState({})), begin({}, tmp_path / FILE)
     with pytest.raises(QuorumError, match="free disk space or check permissions"):
         save_progress(KEY, progress, private)
+
+
+def state(value: float) -> ClientState:
+    return ClientState({"w": torch.tensor([value])}, {"step": torch.tensor(value)})
+
+
+def value(found: ClientState) -> tuple[float, float]:
+    return found.adapter["w"].item(), found.memory["step"].item()
+
+
+def test_the_last_used_values_are_in_memory_and_the_others_are_read() -> None:
+    """A is read after B was set, so B leaves memory when C is set. The records open another store."""
+    blobs = Blobs()
+    clients = ClientStore(blobs, ClientState, in_memory=2)
+    first, second = state(1.0), state(2.0)
+    clients["A"], clients["B"] = first, second
+    assert clients["A"] is first
+    clients["C"] = state(3.0)
+    assert clients["A"] is first
+    assert clients["B"] is not second
+    for store in (clients, ClientStore(blobs, ClientState, clients.records)):
+        assert [value(store[name]) for name in ("A", "B", "C")] == [(1.0, 1.0), (2.0, 2.0), (3.0, 3.0)]
+
+
+@given(st.lists(st.tuples(st.sampled_from("ABCDE"), st.one_of(st.none(), st.integers(0, 9))), max_size=30))
+def test_it_behaves_as_a_dict(moves: list[tuple[str, int | None]]) -> None:
+    """After setting and removing clients in any order."""
+    clients, plain = ClientStore(Blobs(), ClientState, in_memory=2), dict[str, tuple[float, float]]()
+    for name, number in moves:
+        if number is not None:
+            clients[name], plain[name] = state(float(number)), (float(number), float(number))
+        elif name in plain:
+            assert value(clients.pop(name)) == plain.pop(name)
+        assert (list(clients), len(clients), name in clients) == (list(plain), len(plain), name in plain)
+    assert {name: value(found) for name, found in clients.items()} == plain

@@ -2,10 +2,13 @@
 
 import importlib
 from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pytest
 import torch
+from conftest import TRAINING
 from federations import FEDAVG, begin, build
 from halfway import run
 from torch import Tensor, nn
@@ -52,9 +55,8 @@ def client(
     rendered = {text.id: task.render(made, text, CLASSES, Limits(60, 1))[0] for text in (*texts, *scored)}
     stored = [to_store(made, task, prefix) for prefix in made.encode(list(rendered.values()))]
     prefixes = dict(zip(rendered, stored, strict=True))
-    training = {"learning_rate": 1e-2, "weight_decay": 0.01, "batch_size": 4, "local_epochs": 1, "clip_norm": 1.0}
     train, val = ([Entry(text.id, text.id, tokens) for text in own] for own in (texts, scored))
-    local = LocalTraining(**(training | knobs))
+    local = replace(TRAINING, **({"batch_size": 4} | knobs))
     return LocalClientData(train, val, EncoderWithHead(made, task), lambda keys: [prefixes[key] for key in keys], local)
 
 
@@ -65,9 +67,7 @@ class Plain(nn.Module):
         super().__init__()
         self.bert: Any = tiny_encoder("bert").eval()
         self.dense, self.out = nn.Linear(32, 32), nn.Linear(32, 2)
-        named = {name.removeprefix("head."): tensor for name, tensor in state.items() if name.startswith("head.")}
-        self.dense.load_state_dict({"weight": named["dense.weight"], "bias": named["dense.bias"]})
-        self.out.load_state_dict({"weight": named["out.weight"], "bias": named["out.bias"]})
+        self.load_state_dict({name.removeprefix("head."): tensor for name, tensor in state.items()}, strict=False)
         self.bert.requires_grad_(False)
         self.bert.encoder.layer[2].requires_grad_(True)
 
@@ -89,17 +89,14 @@ def test_training_from_the_store_is_training_with_plain_transformers(optimizer: 
     learned = [tensor for tensor in plain.parameters() if tensor.requires_grad]
     step: torch.optim.Optimizer = torch.optim.SGD(learned, lr=1e-2)
     if optimizer == "adamw":
-        named = [(name, tensor) for name, tensor in plain.named_parameters() if tensor.requires_grad]
-        matrices = [tensor for name, tensor in named if not name.endswith("bias") and "Norm" not in name]
-        vectors = [tensor for name, tensor in named if name.endswith("bias") or "Norm" in name]
+        matrices, vectors = ([one for one in learned if (one.dim() > 1) == wide] for wide in (True, False))
         groups = [{"params": matrices, "weight_decay": 0.01}, {"params": vectors, "weight_decay": 0}]
         step = torch.optim.AdamW(groups, lr=1e-2)
     losses = []
     for epoch in range(2):
         for chosen in batches(batch_order(rng, epoch, len(TEXTS)), 4):
-            loss = nn.functional.cross_entropy(
-                plain([TEXTS[i] for i in chosen]), torch.tensor([CLASSES.index(TEXTS[i].label) for i in chosen])
-            )
+            targets = torch.tensor([CLASSES.index(TEXTS[i].label) for i in chosen])
+            loss = nn.functional.cross_entropy(plain([TEXTS[i] for i in chosen]), targets)
             step.zero_grad()
             loss.backward()  # type: ignore[no-untyped-call]
             nn.utils.clip_grad_norm_(learned, 1.0)
@@ -152,10 +149,7 @@ def with_scoring_server(**knobs: Any) -> tuple[InProcess, Adapter]:
 
 
 def test_stateless_clients_store_nothing_and_the_server_alone_is_scored() -> None:
-    """A round has one row, with means over all steps of the clients and sums of their bytes.
-
-    Of three layers the last is sent, and the head.
-    """
+    """One row a round: means over all steps, sums of bytes. Of three layers the last is sent, and the head."""
     engine, initial = with_scoring_server()
     done = run(FEDAVG, engine, 2, initial=initial)
     assert len(engine.private.states) == 0
@@ -180,10 +174,8 @@ def test_a_step_on_all_data_is_the_mean_of_the_clients_steps() -> None:
 def test_a_linear_schedule_grows_and_falls_within_a_round() -> None:
     """100 steps, 6 of them to warm up: 0, 1/2 at 3, 1 at 6, 1/2 at 53, and 0 after the last."""
     training = LocalTraining(1.0, 0.0, 4, 1, 1.0, optimizer="sgd", schedule="linear")
-    weight = torch.zeros(1, requires_grad=True)
-    optimizer = optimizer_of({"w": weight}, training)
-    schedule = schedule_of(optimizer, training, 100)
-    rates = []
+    optimizer = optimizer_of({"w": torch.zeros(1, requires_grad=True)}, training)
+    schedule, rates = schedule_of(optimizer, training, 100), []
     for _ in range(101):
         rates.append(optimizer.param_groups[0]["lr"])
         optimizer.step()
@@ -215,23 +207,22 @@ def test_a_skipped_batch_moves_nothing(optimizer: Any) -> None:
     assert all(torch.equal(tensor, start_[name]) for name, tensor in trained.items())
 
 
+SMALL = {"hidden_size": 384, "intermediate_size": 1536, "num_hidden_layers": 6, "num_attention_heads": 12}
+MINILM = partial(BertModel, BertConfig(vocab_size=30522, **SMALL), add_pooling_layer=False)
+DISTILBERT = partial(DistilBertModel, DistilBertConfig(vocab_size=30522))
+
+
 @pytest.mark.parametrize(
-    ("model", "embeddings", "layer", "head"),
-    [("minilm", 11_918_592, 1_774_464, 155_540), ("distilbert", 23_835_648, 7_087_872, 605_972)],
+    ("network", "embeddings", "layer", "head"),
+    [(MINILM, 11_918_592, 1_774_464, 155_540), (DISTILBERT, 23_835_648, 7_087_872, 605_972)],
+    ids=["minilm", "distilbert"],
 )
-def test_what_trains_is_counted_as_fednlp_counts_it(model: str, embeddings: int, layer: int, head: int) -> None:
+def test_what_trains_is_counted_as_fednlp_counts_it(network: Any, embeddings: int, layer: int, head: int) -> None:
     """The tensors above each cut of six layers, and a head of 20 classes."""
-    minilm = {"hidden_size": 384, "intermediate_size": 1536, "num_hidden_layers": 6, "num_attention_heads": 12}
     with torch.device("meta"):
-        if model == "minilm":
-            network: nn.Module = BertModel(BertConfig(vocab_size=30522, **minilm), add_pooling_layer=False)
-        else:
-            network = DistilBertModel(DistilBertConfig(vocab_size=30522))
-    network.to_empty(device="cpu")
-    counts = []
-    for cut in ("none", "e", "e,0", "e,0-5"):
-        made = Encoder(model, network, None, FrozenPart.parse(cut))
-        counts.append(sum(tensor.numel() for tensor in made.initial("layers", 0, 1).values()))
-    assert counts == [embeddings + 6 * layer, 6 * layer, 5 * layer, 0]
-    classes = tuple(f"c{i}" for i in range(20))
-    assert sum(tensor.numel() for tensor in Classify().initial(made, classes, 1).values()) == head
+        model = network().to_empty(device="cpu")
+    made = [Encoder("any", model, None, FrozenPart.parse(cut)) for cut in ("none", "e", "e,0", "e,0-5")]
+    adapters = [own.initial("layers", 0, 1) for own in made]
+    adapters.append(Classify().initial(made[0], tuple(f"c{i}" for i in range(20)), 1))
+    counts = [sum(tensor.numel() for tensor in adapter.values()) for adapter in adapters]
+    assert counts == [embeddings + 6 * layer, 6 * layer, 5 * layer, 0, head]

@@ -1,7 +1,7 @@
 """FedSum's parts, with the figures of its definitions worked by hand."""
 
 import math
-from collections.abc import Mapping
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -14,116 +14,84 @@ from pipeline.federated.algorithm import ClientState, Context, Fit, Trace, Updat
 from pipeline.federated.algorithms import fedsum
 from pipeline.federated.algorithms.fedsum import Hyperparameters, zeta
 from pipeline.federated.objectives.extraction import Extraction, Heads
+from pipeline.federated.objectives.objective import ItemLosses, Objective
 from pipeline.federated.objectives.prototypes import NearPrototypes, class_means, prototype_gradient
-from pipeline.federated.randomness import Randomness
-from pipeline.model.adapter import Adapter
 
 LABELS = torch.tensor([1, 0, 1, 1, 1, 0, 0, 0, 1])
 """Three documents of three units: 101, 110, 001."""
 
 
-def extras(documents: int = 3, units: int = 3, rho: float = 0.0, draw: float = 0.5) -> Mapping[str, Tensor]:
-    count = documents * units
-    return {
-        "document": torch.arange(documents).repeat_interleave(units),
-        "column": torch.arange(1, units + 1).repeat(documents),
-        "rho": torch.full((count,), rho),
+HALVES = torch.full((9,), 0.5)
+
+
+def batch(
+    objective: Objective, losses: Tensor = HALVES, labels: Tensor = LABELS, draw: float = 0.5, device: str = "cpu"
+) -> ItemLosses:
+    """What an objective makes of documents of three units with these cross-entropies and states of 0; ρ is 0.5."""
+    right, count = torch.exp(-losses), len(labels)
+    logits = torch.zeros(count, 4)
+    logits[:, 3] = torch.logit(torch.where(labels > 0, right, 1 - right))
+    extras = {
+        "document": torch.arange(count) // 3,
+        "documents": torch.full((count,), count // 3),
+        "column": torch.arange(count) % 3 + 1,
+        "rho": torch.full((count,), 0.5),
         "draw": torch.full((count,), draw),
         "weight": torch.ones(count),
     }
-
-
-def logits_of(losses: Tensor, labels: Tensor, states: Tensor | None = None) -> Tensor:
-    """States and the two logits of which these are the cross-entropies."""
-    right = torch.exp(-losses)
-    inside = torch.where(labels > 0, right, 1 - right)
-    logit = torch.log(inside / (1 - inside))
-    states = torch.zeros(len(labels), 2) if states is None else states
-    return torch.cat([states, torch.zeros(len(labels), 1), logit[:, None]], 1)
+    return objective(logits.to(device), labels.to(device), None, {name: own.to(device) for name, own in extras.items()})
 
 
 @pytest.mark.parametrize(("share", "column"), [(0.3, 1), (0.5, 2), (0.6, 3)])
-def test_the_key_column_is_the_first_one_up_to_which_more_than_the_share_of_key_units_lies(
+def test_the_key_column_is_the_first_up_to_which_more_than_the_share_of_key_units_lies(
     share: float, column: int
 ) -> None:
-    # Columns have 2, 1 and 2 of 5 key units: 2 > 1.5; 3 > 2.5 but not 2; 5 > 3 but not 3.
-    found = Extraction(None, share=share)(logits_of(torch.full((9,), 0.5), LABELS), LABELS, None, extras())
-    assert found.figures["key_column"].tolist() == [column] * 9
+    """Columns have 2, 1 and 2 of 5 key units: 2 > 1.5; 3 > 2.5 but not 2; 5 > 3 but not 3."""
+    assert batch(Extraction(None, share=share)).figures["key_column"].tolist() == [column] * 9
 
 
 def test_the_key_loss_is_the_sum_of_key_units_losses_by_document() -> None:
+    """(0.1 + 0.2 + 0.4 + 0.3 + 0.6) / 3."""
     losses = torch.tensor([0.1, 0.5, 0.2, 0.4, 0.3, 0.9, 0.2, 0.2, 0.6])
-    found = Extraction(None)(logits_of(losses, LABELS), LABELS, None, extras())
-    # (0.1 + 0.2 + 0.4 + 0.3 + 0.6) / 3
+    found = batch(Extraction(None), losses)
     torch.testing.assert_close(found.figures["key_loss"], torch.full((9,), 1.6 / 3))
     torch.testing.assert_close(found.loss, losses)
 
 
 def test_a_batch_at_both_limits_is_normal() -> None:
-    logits = logits_of(torch.full((9,), 0.5), LABELS)
-    key_loss = float(Extraction(None)(logits, LABELS, None, extras()).figures["key_loss"][0])
-    at = Extraction((2.0, key_loss))(logits, LABELS, None, extras())
-    assert not at.masks["prime"].any()
-    below = Extraction((1.0, key_loss))(logits, LABELS, None, extras())
-    assert below.masks["prime"].all()
+    key_loss = float(batch(Extraction(None)).figures["key_loss"][0])
+    assert not batch(Extraction((2.0, key_loss))).masks["prime"].any()
+    assert batch(Extraction((1.0, key_loss))).masks["prime"].all()
 
 
-def test_key_units_in_the_last_column_alone_do_not_reach_the_share_in_the_released_code() -> None:
-    labels = torch.tensor([0, 0, 1])
-    logits, one = logits_of(torch.full((3,), 0.5), labels), extras(1)
-    assert Extraction(None)(logits, labels, None, one).figures["key_column"][0] == 3
-    released = Extraction(None, released=True, before=[2])
-    assert released(logits, labels, None, one).figures["key_column"][0] == 2
-
-
-def test_the_released_code_has_the_last_batchs_key_column_in_the_next_epoch_too() -> None:
-    first, last = torch.tensor([0, 1, 0]), torch.tensor([0, 0, 1])
-    released, one = Extraction(None, released=True), extras(1)
-    released(logits_of(torch.full((3,), 0.5), first), first, None, one)
-    again = released(logits_of(torch.full((3,), 0.5), last), last, None, one)
-    assert again.figures["key_column"][0] == 2
+def test_the_released_code_has_the_last_batchs_key_column_where_a_prefix_does_not_reach_the_share() -> None:
+    """Key units in the second column, then, also of the next epoch, in the last one alone."""
+    second, last, losses = torch.tensor([0, 1, 0]), torch.tensor([0, 0, 1]), torch.full((3,), 0.5)
+    assert batch(Extraction(None), losses, last).figures["key_column"][0] == 3
+    released = Extraction(None, released=True)
+    assert [int(batch(released, losses, own).figures["key_column"][0]) for own in (second, last)] == [2, 2]
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="left out: no GPU")
 def test_a_gpu_computes_what_the_processor_does() -> None:
     heads = Heads(torch.tensor([[1.0, 0.0, 0.0]]), torch.ones(1))
-    near = NearPrototypes(torch.zeros(2, 2), torch.ones(2, dtype=torch.bool), 0.7)
-    logits, given = logits_of(torch.full((9,), 0.5), LABELS), {**extras(), "documents": torch.full((9,), 3)}
-    for objective in (Extraction(None, heads), near):
-        here, there = (
-            objective(
-                logits.to(device), LABELS.to(device), None, {name: own.to(device) for name, own in given.items()}
-            ).gradient.cpu()
-            for device in ("cpu", "cuda")
-        )
+    for objective in (Extraction(None, heads), NearPrototypes(torch.zeros(2, 2), torch.tensor([True, True]), 0.7)):
+        here, there = (batch(objective, device=device).gradient.cpu() for device in ("cpu", "cuda"))
         torch.testing.assert_close(there, here)
 
 
-def test_a_skipped_batch_has_no_gradient() -> None:
-    logits = logits_of(torch.full((9,), 0.5), LABELS)
-    skipped = Extraction((9.0, 9.0))(logits, LABELS, None, extras(rho=0.5, draw=0.5))
-    assert skipped.masks["skipped"].all()
-    assert not skipped.gradient.any()
-    trained = Extraction((9.0, 9.0))(logits, LABELS, None, extras(rho=0.5, draw=0.51))
-    assert not trained.masks["skipped"].any()
-    assert trained.gradient.any()
+@pytest.mark.parametrize(("draw", "skipped"), [(0.5, True), (0.51, False)])
+def test_a_skipped_batch_has_no_gradient(draw: float, skipped: bool) -> None:
+    found = batch(Extraction((9.0, 9.0)), draw=draw)
+    assert found.masks["skipped"].tolist() == [skipped] * 9
+    assert bool(found.gradient.any()) is not skipped
 
 
-def test_the_loss_under_another_head() -> None:
-    states, labels = torch.tensor([[0.0, 0.0], [math.log(3), 0.0]]), torch.tensor([1, 0])
-    heads = Heads(torch.tensor([[1.0, 0.0, 0.0]]), torch.tensor([math.tanh(0.5)]))
-    # z = 0 and ln 3: −ln ½ − ln ¼ = 2.0794; times tanh ½ = 0.4621: 0.9609. σ(z) − y = −½ and ¾.
-    found = states.clone().requires_grad_()
-    logits = found @ torch.tensor([1.0, 0.0])
-    loss = torch.nn.functional.binary_cross_entropy_with_logits(logits, labels.float(), reduction="sum")
-    assert float(loss * math.tanh(0.5)) == pytest.approx(0.9609, abs=1e-4)
-    gradient = heads.gradient(states, labels.float())
+def test_the_gradient_under_another_head() -> None:
+    """z = 0 and ln 3: σ(z) − y = −½ and ¾, times ζ = tanh ½ and the head (1, 0)."""
+    states, labels = torch.tensor([[0.0, 0.0], [math.log(3), 0.0]]), torch.tensor([1.0, 0.0])
+    gradient = Heads(torch.tensor([[1.0, 0.0, 0.0]]), torch.tensor([math.tanh(0.5)])).gradient(states, labels)
     torch.testing.assert_close(gradient, math.tanh(0.5) * torch.tensor([[-0.5, 0.0], [0.75, 0.0]]))
-
-
-def test_a_head_of_which_everything_is_masked_moves_nothing() -> None:
-    states, labels = torch.randn(3, 2), torch.tensor([1.0, 0.0, 1.0])
-    assert not Heads(torch.zeros(1, 3), torch.ones(1)).gradient(states, labels).any()
 
 
 def test_the_gradient_of_perturbed_heads_is_that_of_autograd() -> None:
@@ -131,9 +99,8 @@ def test_the_gradient_of_perturbed_heads_is_that_of_autograd() -> None:
     states, labels = torch.randn(7, 4, dtype=torch.float64, requires_grad=True), torch.tensor([1, 0, 0, 1, 0, 1, 1.0])
     heads = Heads(torch.randn(3, 5, dtype=torch.float64), torch.rand(3, dtype=torch.float64))
     logits = states @ heads.weights[:, :-1].T + heads.weights[:, -1]
-    losses = torch.nn.functional.binary_cross_entropy_with_logits(
-        logits, labels.double()[:, None].expand(-1, 3), reduction="none"
-    )
+    each = labels.double()[:, None].expand(-1, 3)
+    losses = torch.nn.functional.binary_cross_entropy_with_logits(logits, each, reduction="none")
     (losses.sum(0) @ heads.zeta).backward()
     torch.testing.assert_close(heads.gradient(states.detach(), labels.double()), states.grad, atol=1e-6, rtol=0)
 
@@ -184,9 +151,7 @@ def test_the_loss_of_fedproto_is_that_of_autograd() -> None:
 
 def test_zeta_is_the_tanh_of_a_distance() -> None:
     portraits = torch.tensor([[0.0, 0.0], [0.3, 0.4], [0.0, 3.0]])
-    torch.testing.assert_close(
-        zeta(torch.zeros(2), portraits, "tanh"), torch.tensor([0.0, 0.4621, 0.9951]), atol=1e-4, rtol=0
-    )
+    assert zeta(torch.zeros(2), portraits, "tanh").tolist() == pytest.approx([0.0, 0.4621, 0.9951], abs=1e-4)
     assert zeta(torch.zeros(2), portraits, "one").tolist() == [0.0, 1.0, 1.0]  # its own head is the first
     assert float(zeta(torch.zeros(2), portraits, "scaled")[2]) == pytest.approx(math.tanh(3 / math.sqrt(2)))
 
@@ -203,44 +168,30 @@ def test_limits_are_means_by_examples(hyper: dict[str, str], rounds: int, limit:
     algorithm = fedsum.build(Hyperparameters(**hyper))
     initial = {"head.out.weight": torch.ones(1, 2), "head.out.bias": torch.zeros(1)}
     state = algorithm.init(initial, 100)
+    measured = ((30, torch.tensor([0.4, 0.4])), (10, torch.tensor([0.8, 0.8])))
+    updates = [Update(initial, n, 1, {fedsum.LIMITS: own, fedsum.PROTOTYPES: torch.zeros(2, 2)}) for n, own in measured]
     for number in range(1, rounds + 1):
-        updates = [
-            Update(initial, n, 1, {fedsum.LIMITS: torch.tensor([loss, loss]), fedsum.PROTOTYPES: torch.zeros(2, 2)})
-            for n, loss in ((30, 0.4), (10, 0.8))
-        ]
         state = algorithm.server_update(state, updates, Context(seed=1, round=number))
     assert state.memory[fedsum.LIMITS].tolist() == pytest.approx([limit, limit])
     assert state.memory[fedsum.HEADS].shape == (2, 3)
 
 
-@pytest.mark.parametrize(
-    "idle",
-    [
-        {"perturb": False, "mask_rate": 0.5},
-        {"perturb": False, "distance": "one"},
-        {"skip": False, "weights": "all"},
-        {"mode": "as_released", "prototypes": False},
-    ],
-)
+OFF = ({"perturb": False, "mask_rate": 0.5}, {"perturb": False, "distance": "one"}, {"skip": False, "weights": "all"})
+
+
+@pytest.mark.parametrize("idle", [*OFF, {"mode": "as_released", "prototypes": False}])
 def test_a_knob_of_a_part_that_is_off_is_refused(idle: dict[str, Any]) -> None:
     with pytest.raises(ValidationError, match="changes nothing with mode: "):
         Hyperparameters(**idle)
 
 
 def test_a_client_whose_units_have_one_label_is_refused_by_name() -> None:
-    class Client:
-        examples = 1
-
-        def fit(self, start: Adapter, *_: object, **__: object) -> Fit:
-            return Fit(start, Trace(0.0, 1, 0.0, {"key_column": 1.0, "key_loss": 1.0}), {})
-
-        def states(self, _adapter: Adapter) -> tuple[Tensor, Tensor, Tensor]:
-            return H, torch.zeros(4, 2), torch.zeros(4, dtype=torch.long)
-
     algorithm, initial = fedsum.build(Hyperparameters()), {"head.out.weight": torch.ones(1, 2)}
+    units = H, torch.zeros(4, 2), torch.zeros(4, dtype=torch.long)
+    client: Any = SimpleNamespace(fit=lambda *_: Fit(initial, Trace(0.0, 1, 0.0), {}), states=lambda _: units)
     sent = algorithm.shares(algorithm.init(initial, 1))
     with pytest.raises(QuorumError, match="client A: all its units are outside extracts; give it a document with both"):
-        algorithm.client_update(sent, ClientState(initial), Client(), Randomness(1, "A", 1))  # type: ignore[arg-type]
+        algorithm.client_update(sent, ClientState(initial), client, fedsum.Randomness(1, "A", 1))
 
 
 def test_the_server_masks_heads_and_does_not_rescale_them() -> None:

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from unittest.mock import patch
 
 import pytest
 import torch
@@ -18,7 +18,6 @@ from pipeline.federated.objectives.distillation import DISTILLED, Distillation
 from pipeline.federated.objectives.threshold import EVERY_TOKEN, Threshold
 from pipeline.federated.randomness import Randomness
 from pipeline.federated.wire import transmitted
-from pipeline.model.adapter import Adapter
 from pipeline.model.entry import Entry
 
 TAUGHT = Distillation(Threshold(MIDDLE), 0.2).with_teacher(INITIAL)
@@ -29,11 +28,8 @@ RNG = Randomness(1, "a", 1)
 def test_the_order_of_names_changes_no_bit(make_client: Make) -> None:
     """The norm that clips sums over tensors; here clipping is always active."""
     backwards = dict(reversed(noisy_adapter(BACKBONE).items()))
-    results = [
-        make_client(BACKBONE, 0, 5, clip_norm=1e-3).fit(adapter, RNG).adapter
-        for adapter in (backwards, noisy_adapter(BACKBONE))
-    ]
-    assert same(*results)
+    data = make_client(BACKBONE, 0, 5, clip_norm=1e-3)
+    assert same(data.fit(backwards, RNG).adapter, data.fit(noisy_adapter(BACKBONE), RNG).adapter)
     assert list(transmitted(Sent(backwards))[0].adapter) == sorted(backwards)
 
 
@@ -53,20 +49,20 @@ def test_training_changes_every_tensor_and_not_its_start(make_client: Make) -> N
     assert all(not torch.equal(trained[name], INITIAL[name]) for name in INITIAL)
 
 
-def test_a_teacher_is_computed_once_a_round(make_client: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_pull_is_added_to_the_gradient(make_client: Make) -> None:
+    """One step of SGD at the rate 0.01, not clipped, pulled by 3."""
+    data = make_client(BACKBONE, 0, 5, optimizer="sgd", batch_size=8, clip_norm=1e9)
+    pulled = data.fit(INITIAL, RNG, pull=lambda adapter: {name: torch.full_like(w, 3.0) for name, w in adapter.items()})
+    for name, w in data.fit(INITIAL, RNG).adapter.items():
+        torch.testing.assert_close(pulled.adapter[name], w - 0.03, atol=1e-6, rtol=0)
+
+
+def test_a_teacher_is_computed_once_a_round(make_client: Make) -> None:
     """Two epochs over two batches: four passes of the student, two of its frozen teacher."""
-    teacher, passes = noisy_adapter(BACKBONE), []
-    run = BACKBONE.target_hidden
-    first = next(iter(teacher))
-
-    def counted(prefixes: Any, adapter: Adapter) -> torch.Tensor:
-        passes.append("teacher" if torch.equal(adapter[first], teacher[first]) else "student")
-        return run(prefixes, adapter)
-
-    data = make_client(BACKBONE, 0, 5, local_epochs=2)
-    monkeypatch.setattr(BACKBONE, "target_hidden", counted)
-    data.fit(INITIAL, RNG, TAUGHT.with_teacher(teacher))
-    assert (passes.count("student"), passes.count("teacher")) == (4, 2)
+    teacher, data = noisy_adapter(BACKBONE), make_client(BACKBONE, 0, 5, local_epochs=2)
+    with patch.object(BACKBONE, "target_hidden", wraps=BACKBONE.target_hidden) as passes:
+        data.fit(INITIAL, RNG, TAUGHT.with_teacher(teacher))
+    assert sorted(same(call.args[1], teacher) for call in passes.call_args_list) == [False] * 4 + [True] * 2
 
 
 def test_validation_loss_is_a_mean_over_tokens(make_client: Make) -> None:
@@ -89,21 +85,11 @@ def test_the_gradient_of_all_examples_does_not_depend_on_the_batches(make_client
     assert any(bool(tensor.abs().sum() > 0) for tensor in once.values())
 
 
-def test_the_controls_distil_as_many_tokens_but_other_ones_and_a_quantile_that_share(make_client: Make) -> None:
-    data = make_client(BACKBONE, 0, 6)
-
-    def distilled(**how: Any) -> torch.Tensor:
-        return data.fit(INITIAL, RNG, replace(TAUGHT, **how)).trace.masks[DISTILLED]
-
-    sure, unsure, drawn = (distilled(select=select) for select in ("entropy", "inverse", "random"))
-    assert 0 < int(sure.sum()) < sure.numel()
-    assert torch.equal(unsure, ~sure)
-    assert int(drawn.sum()) == int(sure.sum())
-    assert not torch.equal(drawn, sure)
-    assert torch.equal(drawn, distilled(select="random"))
-    trace = data.fit(INITIAL, RNG, replace(TAUGHT, threshold=Threshold(quantile=0.7))).trace
-    assert float(trace.masks[DISTILLED].float().mean()) == pytest.approx(0.7, abs=0.02)
+def test_a_quantile_distils_that_share_of_the_tokens(make_client: Make) -> None:
+    how = replace(TAUGHT, threshold=Threshold(quantile=0.7))
+    trace = make_client(BACKBONE, 0, 6).fit(INITIAL, RNG, how).trace
     assert trace.figures["share_distilled"] == float(trace.masks[DISTILLED].float().mean())
+    assert trace.figures["share_distilled"] == pytest.approx(0.7, abs=0.02)
     assert 0 < trace.figures["tau"] < math.log(BACKBONE.vocabulary)
 
 

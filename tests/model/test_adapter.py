@@ -1,4 +1,4 @@
-"""Adapters: Eq. 5 and LoRA by hand, hooks, bytes and files."""
+"""Adapters: Eq. 5 and LoRA by hand, hooks, bytes and files; and stored prefixes, of which what is wrong is one line."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -9,16 +9,11 @@ from conftest import make_backbone, prefixes_of
 from torch import nn
 
 from pipeline.errors import QuorumError
-from pipeline.model.adapter import (
-    apply_adapter,
-    init_adapter,
-    pack,
-    read_adapter,
-    unpack,
-    write_adapter,
-)
+from pipeline.model.adapter import apply_adapter, init_adapter, pack, read_adapter, write_adapter
 from pipeline.model.backbone import Backbone
+from pipeline.model.entry import entry_file
 from pipeline.model.lora import init_lora, is_lora, lora
+from pipeline.model.store import PrefixStore
 from pipeline.model.tensor_file import digest_of_tensors, is_intact, save_checksums
 from pipeline.workspace import layout
 
@@ -50,7 +45,6 @@ def test_eq_5_by_hand(hidden: list[float], shift: float, post_norm: bool, expect
 
 def test_bytes_are_a_function_of_the_tensors() -> None:
     assert pack(ADAPTER, {"b": 1, "a": 2}) == pack(dict(ADAPTER), {"a": 2, "b": 1})
-    assert all(torch.equal(unpack(pack(ADAPTER))[name], tensor) for name, tensor in ADAPTER.items())
 
 
 RUN = "fedavg/1"
@@ -66,30 +60,26 @@ def saved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return path
 
 
-def flip_a_bit(path: Path) -> None:
-    """Of a weight: the third byte from the end."""
-    content = bytearray(path.read_bytes())
-    content[-3] ^= 1
-    path.write_bytes(content)
+def flipped(content: bytes) -> bytes:
+    """With another last bit."""
+    return content[:-1] + bytes([content[-1] ^ 1])
 
 
 @pytest.mark.parametrize("read", [read_adapter, digest_of_tensors])
 def test_a_changed_adapter_is_refused(saved: Path, read: Callable[[Path], object]) -> None:
     read(saved)
     assert is_intact(RUN)
-    flip_a_bit(saved)
-    with pytest.raises(QuorumError) as refused:
+    saved.write_bytes(flipped(saved.read_bytes()))
+    with pytest.raises(
+        QuorumError, match=r"A.*: damaged adapter \(its sha256 .* in models/fedavg/1/sha256.json\); run"
+    ):
         read(saved)
-    assert str(refused.value) == (
-        f"{saved}: damaged adapter (its sha256 is not the one in models/fedavg/1/sha256.json); "
-        "run `dvc repro train@fedavg`"
-    )
     assert not is_intact(RUN)
 
 
 def test_an_adapter_of_a_training_without_checksums_is_read(saved: Path) -> None:
     layout.checksums(RUN).unlink()
-    flip_a_bit(saved)
+    saved.write_bytes(flipped(saved.read_bytes()))
     assert set(read_adapter(saved)) == set(ADAPTER)
     saved.write_bytes(saved.read_bytes()[:40])
     with pytest.raises(QuorumError, match=r"damaged adapter \(.*\); run `dvc repro train@fedavg`"):
@@ -127,3 +117,44 @@ def test_loras_change_is_twice_b_a_x() -> None:
     with lora([layer], adapter):
         assert layer.q_proj(torch.tensor([[3.0, 4.0]])).tolist() == [[3 + 2 * 7, 4]]
     assert layer.q_proj(torch.tensor([[3.0, 4.0]])).tolist() == [[3, 4]]
+
+
+PREFIX = {"targets": torch.tensor([1, 2]), "hidden": torch.tensor([[1.0, 2.0]])}
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> PrefixStore:
+    """A store with one entry, `ab`."""
+    made = PrefixStore(tmp_path)
+    made.put("ab", PREFIX)
+    return made
+
+
+def test_an_entry_comes_back_bit_for_bit_also_the_second_time(store: PrefixStore) -> None:
+    for _ in range(2):
+        found = store.training(["ab"])[0]
+        assert all(torch.equal(found[name], tensor) for name, tensor in PREFIX.items())
+
+
+def test_a_missing_entry_is_one_line(store: PrefixStore) -> None:
+    with pytest.raises(QuorumError, match="missing from the prefix store; run `dvc repro --force --single-item enc"):
+        store.training(["xy"])
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"), [(lambda content: content[:50], "damaged"), (flipped, "checksum does not match")]
+)
+def test_a_damaged_entry_is_refused_and_counts_as_missing(
+    store: PrefixStore, damage: Callable[[bytes], bytes], message: str
+) -> None:
+    file = entry_file(store.folder, "ab")
+    file.write_bytes(damage(file.read_bytes()))
+    with pytest.raises(QuorumError, match=message):
+        store.training(["ab"])
+    assert not store.has("ab"), "else encoding would not compute it again"
+
+
+def test_an_entry_of_another_order_is_refused(store: PrefixStore) -> None:
+    entry_file(store.folder, "ab").rename(entry_file(store.folder, "abc"))
+    with pytest.raises(QuorumError, match="belongs to another order"):
+        store.training(["abc"])

@@ -1,6 +1,7 @@
 """Decoding equals transformers' own `generate`, where both can say what is wanted."""
 
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -12,7 +13,7 @@ from pipeline.model.backbone import Backbone, Rendered, Row, without_gaps
 from pipeline.model.causal import CausalBackbone
 from pipeline.model.decoding_rule import DecodingRule
 from pipeline.model.generation import _beam_search, banned_tokens, generate
-from pipeline.model.shared_source import GrowingLayer, RowsBySource, select_rows
+from pipeline.model.shared_source import RowsBySource
 
 RULES = {
     "greedy": DecodingRule(max_tokens=20),
@@ -36,9 +37,8 @@ def by_transformers(backbone: Backbone, rendered: Rendered, adapter: Adapter, ru
     ids = torch.tensor([rendered.source])
     if isinstance(backbone, CausalBackbone):
         # Embeddings instead of ids: the no-repeat rule then sees what is generated, not the source.
-        tokens = model.generate(
-            inputs_embeds=model.get_input_embeddings()(ids), attention_mask=torch.ones_like(ids), **options
-        )[0].tolist()
+        read = {"inputs_embeds": model.get_input_embeddings()(ids), "attention_mask": torch.ones_like(ids)}
+        tokens = model.generate(**read, **options)[0].tolist()
     else:
         with attached(backbone._layers, adapting(adapter, post_norm=backbone.post_norm)):  # type: ignore[attr-defined]
             tokens = model.generate(**backbone._encoder_arguments(ids), **options)[0].tolist()[1:]  # type: ignore[attr-defined]
@@ -61,9 +61,8 @@ def test_greedy_decoding_writes_what_the_uncached_model_would(
     """Two adapters in one call; each token is the argmax of a full pass, adapted where training adapts."""
     (rendered,), adapters = render_all(backbone, 1), [adapter_of(backbone, seed) for seed in (1, 2)]
     prefixes = prefixes_of(backbone, 1, for_generation=True)
-    for adapter, tokens in zip(
-        adapters, generate(backbone, prefixes, [Row(0, one) for one in adapters], RULES["greedy"]), strict=True
-    ):
+    texts = generate(backbone, prefixes, [Row(0, one) for one in adapters], RULES["greedy"])
+    for adapter, tokens in zip(adapters, texts, strict=True):
         written = Rendered(rendered.source, (*tokens, backbone.end_token), 0, 0)
         best = backbone.head(backbone.reference_hidden([written], adapter)).argmax(-1).tolist()
         free = int(backbone.start_token_forced is not None)
@@ -108,15 +107,6 @@ def test_banned_tokens_complete_a_known_ngram() -> None:
     assert banned_tokens([4, 5], 1) == {4, 5}
 
 
-def test_rows_of_one_source_are_together() -> None:
-    """Rows 0 and 2 read source 1, row 1 source 0: two places a source, the second of source 0 empty."""
-    arrangement = RowsBySource([1, 0, 1], 2, torch.device("cpu"))
-    rows = torch.tensor([[1.0], [2.0], [3.0]])
-    folded = arrangement.fold(rows)
-    assert folded.tolist() == [[[2.0], [0.0]], [[1.0], [3.0]]]
-    assert torch.equal(arrangement.unfold(folded), rows)
-
-
 def test_a_source_without_rows_is_dropped() -> None:
     """Of three sources the rows that stay read 2 and 0: source 2 takes the place of 1, source 0 stays."""
     rows, left = RowsBySource([2, 1, 0], 3, torch.device("cpu")).select(torch.tensor([0, 2]))
@@ -124,41 +114,15 @@ def test_a_source_without_rows_is_dropped() -> None:
     assert (rows.owners, rows.sources, rows.places) == ([1, 0], 2, 1)
 
 
-def test_a_layer_grows_and_its_rows_change_places() -> None:
-    layer = GrowingLayer(room=3)
-    assert layer.get_seq_length() == 0
-    first, second = torch.tensor([1.0, 2.0, 3.0]), torch.tensor([4.0, 5.0, 6.0])
-    layer.update(first.view(3, 1, 1, 1), -first.view(3, 1, 1, 1))
-    keys, values = layer.update(second.view(3, 1, 1, 1), -second.view(3, 1, 1, 1))
-    assert keys[:, 0, :, 0].tolist() == [[1.0, 4.0], [2.0, 5.0], [3.0, 6.0]]
-    assert torch.equal(values, -keys)
-    select_rows([layer], torch.tensor([2, 1]))
-    assert layer.keys[:, 0, :, 0].tolist() == [[3.0, 6.0], [2.0, 5.0]]
-    keys, _ = layer.update(torch.tensor([7.0, 8.0]).view(2, 1, 1, 1), torch.zeros(2, 1, 1, 1))
-    assert keys[:, 0, :, 0].tolist() == [[3.0, 6.0, 7.0], [2.0, 5.0, 8.0]]
-
-
-class Chain:
-    """A model whose next word depends on the last one alone; 0 ends, 3 begins."""
-
-    probabilities = torch.tensor([[1.0, 0, 0, 0], [0.4, 0.3, 0.3, 0], [0.9, 0.05, 0.05, 0], [0.1, 0.5, 0.4, 0]])
-    start_token_forced = end_token_forced = None
-    end_token = 0
-
-    def decoding(self, _prefixes: Any, rows: list[Row], _new_tokens: int) -> tuple[Any, torch.Tensor]:
-        return self, torch.full((len(rows),), 3)
-
-    def step(self, tokens: torch.Tensor) -> torch.Tensor:
-        return self.probabilities[tokens].log()
-
-    def select(self, rows: torch.Tensor) -> None:
-        pass
-
-
 def test_one_beam_is_greedy_and_two_find_what_is_more_probable() -> None:
-    """Greedy takes 1 (0.5), then the end (0.4): 0.2. The second beam goes on from 2 (0.4), then the end (0.9): 0.36."""
-    chain: Any = Chain()
-    rows = [Row(0, {})]
-    assert _beam_search(chain, [], rows, DecodingRule(beams=1, max_tokens=5)) == [[1, 0]]
-    found = [generate(chain, [], rows, DecodingRule(beams=beams, max_tokens=5)) for beams in (1, 2)]
+    """Greedy takes 1 (0.5), then the end (0.4): 0.2. The second beam goes on from 2 (0.4), then the end (0.9): 0.36.
+
+    The model's next word depends on the last one alone; 0 ends, 3 begins.
+    """
+    probabilities = torch.tensor([[1.0, 0, 0, 0], [0.4, 0.3, 0.3, 0], [0.9, 0.05, 0.05, 0], [0.1, 0.5, 0.4, 0]])
+    state = SimpleNamespace(step=lambda tokens: probabilities[tokens].log(), select=lambda rows: None)
+    chain: Any = SimpleNamespace(start_token_forced=None, end_token_forced=None, end_token=0)
+    chain.decoding = lambda _prefixes, rows, _new: (state, torch.full((len(rows),), 3))
+    assert _beam_search(chain, [], [Row(0, {})], DecodingRule(beams=1, max_tokens=5)) == [[1, 0]]
+    found = [generate(chain, [], [Row(0, {})], DecodingRule(beams=beams, max_tokens=5)) for beams in (1, 2)]
     assert found == [[[1]], [[2]]]

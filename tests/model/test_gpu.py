@@ -1,16 +1,15 @@
 """A GPU computes what the processor does, for every family; left out where there is none."""
 
-from typing import Any
+from dataclasses import replace
 
 import pytest
 import torch
-from conftest import FAMILIES, loss_and_gradients, make_backbone, noisy_adapter, prefixes_of
+from conftest import FAMILIES, TRAINING, loss_and_gradients, make_backbone, noisy_adapter, prefixes_of
 
 from pipeline.federated.algorithm import Fit
 from pipeline.federated.local import LocalClientData
 from pipeline.federated.objectives.distillation import Distillation
 from pipeline.federated.objectives.threshold import Threshold
-from pipeline.federated.optimizer import LocalTraining
 from pipeline.federated.randomness import Randomness
 from pipeline.model.adapter import on_device
 from pipeline.model.backbone import Row, targets_of
@@ -49,9 +48,8 @@ def test_summaries(family: str, beams: int) -> None:
         backbone = make_backbone(family, device=device)
         prefixes = prefixes_of(backbone, for_generation=True)
         adapter = on_device(noisy_adapter(backbone), backbone.device)
-        return generate(
-            backbone, prefixes, [Row(i, adapter) for i in range(3)], DecodingRule(beams=beams, max_tokens=20)
-        )
+        rows = [Row(i, adapter) for i in range(3)]
+        return generate(backbone, prefixes, rows, DecodingRule(beams=beams, max_tokens=20))
 
     here, there = map(written, DEVICES)
     assert here == there
@@ -64,8 +62,7 @@ def test_a_round_of_training(family: str) -> None:
         backbone = make_backbone(family, device=device)
         prefixes = {str(i): p for i, p in enumerate(prefixes_of(backbone))}
         entries = [Entry(f"e{key}", key, len(targets_of([p]))) for key, p in prefixes.items()]
-        knobs: dict[str, Any] = {"weight_decay": 0.01, "batch_size": 2, "local_epochs": 2, "clip_norm": 1.0}
-        local = LocalTraining(learning_rate=1e-3, **knobs)
+        local = replace(TRAINING, learning_rate=1e-3, local_epochs=2)
         data = LocalClientData(entries, entries, backbone, lambda keys: [prefixes[key] for key in keys], local)
         how = TAUGHT.with_teacher(noisy_adapter(backbone, seed=1))
         return data.fit(noisy_adapter(backbone), Randomness(1, "a", 1), how)

@@ -1,25 +1,22 @@
-"""bf16: what may differ from fp32, and by how much, for every family."""
+"""How a process computes here: bf16, by how much it differs from fp32; threads; and the memory that tensors leave."""
 
-from dataclasses import replace
+import ctypes
+import resource
+import subprocess
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import torch
-from conftest import (
-    FAMILIES,
-    a_processor_with,
-    loss_and_gradients,
-    make_backbone,
-    needs_bf16,
-    noisy_adapter,
-    prefixes_of,
-    render_all,
-)
+from conftest import a_processor_with, loss_and_gradients, make_backbone, needs_bf16, noisy_adapter, prefixes_of
 from torch import nn
 
-from pipeline.model import precision
+from pipeline.model import precision, processor
+from pipeline.model.backbone import Backbone, Rendered
 from pipeline.model.frozen_linear import PackedLinear, Vocabulary
 from pipeline.model.precision import Precision, multiplies_bf16, resolve, threads_of
+from pipeline.model.processor import compute_with, return_large_tensors
 
 
 @pytest.mark.parametrize("flags", ["avx512_bf16", "amx_bf16"])
@@ -96,19 +93,17 @@ def test_the_largest_logits_are_not_rounded(words: int) -> None:
 def test_a_short_target_sees_nothing_of_what_comes(family: str) -> None:
     """Four tokens: two targets that begin alike have the same hidden states where they do."""
     backbone = make_backbone(family, precision="bf16")
-    item = render_all(backbone, 1)[0]
-    short = [replace(item, target=(*item.target[:2], *rest)) for rest in ((7, 9), (11, 13))]
+    short = [Rendered((5, 6, 7, 8), (5, 6, *rest), 4, 4) for rest in ((7, 9), (11, 13))]
     first, second = (backbone.encode(one, for_generation=False)[0]["hidden"] for one in short)
     assert torch.equal(first[:2], second[:2])
 
 
 @needs_bf16
-@pytest.mark.parametrize("family", FAMILIES)
-def test_losses_gradients_and_stored_prefixes(family: str) -> None:
+def test_losses_gradients_and_stored_prefixes(backbone: Backbone) -> None:
     """Of one adapter in both precisions; what is stored of a source takes half the bytes."""
-    fp32, bf16 = make_backbone(family), make_backbone(family, precision="bf16")
-    adapter = noisy_adapter(fp32)
-    exact, of_exact = loss_and_gradients(fp32, adapter)
+    family = backbone.name.removeprefix("tiny-")
+    bf16, adapter = make_backbone(family, precision="bf16"), noisy_adapter(backbone)
+    exact, of_exact = loss_and_gradients(backbone, adapter)
     rounded, of_rounded = loss_and_gradients(bf16, adapter)
     assert rounded == pytest.approx(exact, rel=0.02)
     if family in ("llama", "bart"):  # the store against a full pass: other orders of summation, each rounded
@@ -117,8 +112,66 @@ def test_losses_gradients_and_stored_prefixes(family: str) -> None:
     for name, gradient in of_exact.items():
         assert float((of_rounded[name] - gradient).norm()) < within * float(gradient.norm())
         assert of_rounded[name].dtype == torch.float32
-    (stored,), (halved,) = prefixes_of(fp32, 1), prefixes_of(bf16, 1)
+    (stored,), (halved,) = prefixes_of(backbone, 1), prefixes_of(bf16, 1)
     large = {"keys", "values", "source"} & set(stored)
     assert large
     assert all(2 * halved[name].nbytes == stored[name].nbytes for name in large)
     assert halved["hidden"].dtype == torch.float32, "the residual stream"
+
+
+PAGES = 64 * 2**20 // resource.getpagesize()
+"""Of a block of 64 MiB."""
+needs_glibc = pytest.mark.skipif(not hasattr(ctypes.CDLL(None), "mallopt"), reason="left out: not glibc")
+
+
+@pytest.fixture(autouse=True)
+def threads_as_before() -> Iterator[None]:
+    before = torch.get_num_threads()
+    yield
+    torch.set_num_threads(before)
+
+
+def pages_cleared() -> int:
+    """How many pages the kernel hands over, and clears, for a block of 64 MiB."""
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    torch.ones(2**24)
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
+
+
+@needs_glibc
+def test_a_block_that_was_freed_serves_the_next() -> None:
+    compute_with(1)
+    # What is left between other blocks may be too small by a few bytes at first: the C library aligns tensors.
+    assert min(pages_cleared() for _ in range(20)) < PAGES / 100
+
+
+GIVEN_BACK = """
+import resource
+import torch
+from pathlib import Path
+from pipeline.model.processor import LARGE, compute_with, return_large_tensors
+
+def resident():
+    return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
+
+compute_with(1)
+return_large_tensors()
+large = torch.ones(LARGE)
+before = resident()
+del large
+print((before - resident()) / (4 * LARGE))
+"""
+
+
+@needs_glibc
+def test_a_large_tensor_is_given_back_where_few_come_and_go() -> None:
+    """Four times the limit, in a new process: in this one a block that others left might serve."""
+    found = subprocess.run([sys.executable, "-c", GIVEN_BACK], capture_output=True, text=True, check=True)
+    assert float(found.stdout) > 0.95
+
+
+def test_without_glibc_memory_is_left_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(processor.ctypes, "CDLL", lambda name: object())
+    compute_with(1)
+    return_large_tensors()
+    assert torch.get_num_threads() == 1
