@@ -1,10 +1,13 @@
 """A tiny experiment on labelled texts: every task, every kind of setting, cuts and adapters, above random weights."""
 
 from collections.abc import Mapping
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 from workspaces import BOTH, Workspace
+
+from pipeline.workspace.files import write_text
 
 PLAIN: dict[str, Any] = {
     "page": "tasks",
@@ -92,6 +95,16 @@ comparisons:
   - {name: trained, statement: "", terms: {news-fedavg: 1, news-untrained: -1}, effects: {accuracy: 2.0}, family: news}
   - {name: gone, statement: "", terms: {news-fedavg: 1, gone: -1}, effects: {accuracy: null}, family: news}
 """
+
+
+TEXT, PICKED = "The cat sat on a mat. A dog came in later. Nobody saw it go. It rained.", "A dog came in later."
+EXTRACTED = {"task": "extract", "backbone": "tiny-bert", "frozen": "e,0-2", "source_tokens": 160}
+
+
+def write_documents(folder: Path, who: str = "cat") -> None:
+    """Twelve texts of four sentences, of which one is the summary."""
+    for (kind, text), number in product((("texts", TEXT), ("summaries", PICKED)), range(12)):
+        write_text(folder / kind / f"{number}.txt", text.replace("cat", f"{who} {number}"))
 
 
 def laid(folder: Path, params: Mapping[str, Any] = ALL, **changes: Any) -> Workspace:

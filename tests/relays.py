@@ -13,7 +13,7 @@ from pipeline.federation import tracking
 from pipeline.federation.flower.app.frames import read_frame, write_frame
 from pipeline.federation.server import train_over
 from pipeline.federation.site import ServerSite, socket_path
-from pipeline.federation.sockets import SocketLink
+from pipeline.federation.sockets import SocketLink, serve
 from pipeline.runs.training import Finished
 
 
@@ -49,6 +49,13 @@ class Relay:
                     return  # with the answer in its hands
                 back = {"op": "reply", "name": told["name"], "nonce": told["nonce"], "header": answer["header"]}
                 write_frame(training, back, body)
+
+
+def served(node: Any, path: Path) -> None:
+    """Let a node answer at a socket, in a thread."""
+    ready = threading.Event()
+    threading.Thread(target=serve, args=(node, path, ready), daemon=True).start()
+    assert ready.wait(60)
 
 
 def trained_over(site: ServerSite, workers: Mapping[str, Path]) -> Finished:

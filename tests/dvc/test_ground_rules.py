@@ -1,8 +1,9 @@
 """The ground rules: the layout, the stages, an experiment with another τ, MLflow, and clones.
 
-A clone has committed files alone, or a remote, too.
+What the real `dvc` runs again, and what it leaves alone. A clone has committed files alone, or a remote, too.
 """
 
+import os
 import shutil
 import subprocess
 from pathlib import Path
@@ -12,7 +13,7 @@ import pytest
 import yaml
 from conftest import Workspace
 from labelled import EVERY, laid
-from workspaces import ROOT, stages_run
+from workspaces import ROOT, stages_run, stand_ins
 
 RUNS = ("fedselectkd", "news-fedavg")
 USED = {"data": ("qmsum", "news"), "settings": ("domains", "news"), "runs": RUNS}
@@ -27,6 +28,8 @@ LAYOUT = ("dvc.yaml", "params.yaml", "pyproject.toml", "pipeline/", "data/", "mo
 OF_RUN = ("train", "predict", "evaluate")
 STAGES = ("ingest", "prepare", "backbone", "partition", "encode", *OF_RUN, "analyze", "examples", "report")
 """Behind the plan, in their order."""
+STATUSES = "select name, group_concat(status) from runs group by name"
+METRICS = "select runs.name, key, step, value from metrics join runs using (run_uuid) where key not like '%seconds'"
 
 
 @pytest.fixture(scope="module")
@@ -40,23 +43,9 @@ def graph(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
     return made
 
 
-def rows(workspace: Workspace, query: str) -> list[tuple[Any, ...]]:
+def rows(workspace: Workspace, query: str) -> set[tuple[Any, ...]]:
     """Rows from MLflow's database that begin with the name of a run at a seed: none of pages and parents."""
-    return [row for row in workspace.logged(query) if row[0].rpartition("-")[0] in RUNS]
-
-
-def logged(workspace: Workspace) -> dict[str, list[str]]:
-    """Run at a seed -> its statuses in MLflow, the oldest first."""
-    found: dict[str, list[str]] = {}
-    for name, status in rows(workspace, "select name, status from runs order by start_time"):
-        found.setdefault(name, []).append(status)
-    return found
-
-
-def metrics(workspace: Workspace) -> set[tuple[str, str, int, float]]:
-    """(run, metric, round, value), without times, which stay in work/."""
-    query = "select runs.name, key, step, value from metrics join runs using (run_uuid) where key not like '%seconds'"
-    return set(rows(workspace, query))
+    return {row for row in workspace.logged(query) if row[0].rpartition("-")[0] in RUNS}
 
 
 def adapters(workspace: Workspace) -> dict[str, set[str]]:
@@ -84,18 +73,20 @@ def test_the_repository_has_the_layout_and_stages_are_named_in_the_order_in_whic
     assert (ROOT / shown).is_file()
 
 
-def test_a_second_repro_runs_nothing_and_git_has_nothing_new(graph: Workspace) -> None:
-    assert graph.repro() == []
-    assert graph.run("git", "status", "--short").stdout == ""
+def test_no_page_that_dvc_stores_is_in_git() -> None:
+    """DVC refuses a stage whose output git has."""
+    pages = ["*reports/report.html", "*reports/gallery.html", "*reports/examples.html"]
+    listed = subprocess.run(["git", "ls-files", *pages], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    assert listed == ""
 
 
 def test_every_training_is_in_mlflow_once_with_metrics_and_adapters(graph: Workspace) -> None:
     """A run of meetings at one seed, one of labelled texts at two."""
     owners = {"fedselectkd-1": {"Academic", "Committee", "Product", "server"}}
     owners |= {"news-fedavg-1": {"server"}, "news-fedavg-2": {"server"}}
-    assert logged(graph) == {name: ["FINISHED"] for name in owners}
+    assert dict(rows(graph, STATUSES)) == dict.fromkeys(owners, "FINISHED")
     assert adapters(graph) == owners
-    rounds = {(run, step) for run, metric, step, _ in metrics(graph) if metric.endswith("/validation_loss")}
+    rounds = {(run, step) for run, metric, step, _ in rows(graph, METRICS) if metric.endswith("/validation_loss")}
     assert rounds == {(name, n) for name in owners for n in (1, 2)}
 
 
@@ -106,7 +97,6 @@ def test_a_clone_renders_the_page_from_committed_files(graph: Workspace, tmp_pat
     assert clone.repro("--single-item", "report") == ["report"]
     for name in ("metrics.json", "tables/methods-news.csv"):
         assert (clone.folder / "reports" / name).read_bytes() == (graph.folder / "reports" / name).read_bytes()
-    assert (clone.folder / "reports/report.html").is_file()
     assert not (clone.folder / "data/prepared").exists()
     assert not (clone.folder / "models/fedselectkd").exists()
 
@@ -117,8 +107,10 @@ def test_a_clone_with_the_remote_pulls_everything_tracks_it_and_runs_nothing(gra
     clone = cloned(graph, tmp_path / "clone")
     clone.run("dvc", "pull")
     clone.pipeline("track")
-    for has in (logged, metrics, adapters):
-        assert has(clone) == has(graph)
+    assert [rows(clone, query) for query in (STATUSES, METRICS)] == [
+        rows(graph, query) for query in (STATUSES, METRICS)
+    ]
+    assert adapters(clone) == adapters(graph)
     assert clone.repro() == []
     clone.run("dvc", "repro", "--force", "--single-item", "report")
     assert clone.run("git", "status", "--short").stdout == ""
@@ -133,7 +125,7 @@ def test_an_experiment_in_a_temporary_copy_runs_what_depends_on_the_new_tau(grap
     of_run = [f"{stage}@fedselectkd" for stage in OF_RUN]
     assert sorted(ran) == sorted(["plan", *of_run, "analyze", "examples", "report"])
     assert timing.is_file()
-    assert logged(start)["fedselectkd-1"] == ["FINISHED", "FINISHED"]
+    assert dict(rows(start, STATUSES))["fedselectkd-1"] == "FINISHED,FINISHED"
     for path in ("params.yaml", "dvc.lock", "reports/report.html", "models/fedselectkd/1/history.csv"):
         assert (start.folder / path).read_bytes() == (graph.folder / path).read_bytes(), path
 
@@ -146,8 +138,41 @@ def test_a_training_that_is_forced_takes_the_models_that_are_there(graph: Worksp
     assert copy.run("git", "status", "--short").stdout == ""
 
 
-def test_no_page_that_dvc_stores_is_in_git() -> None:
-    """DVC refuses a stage whose output git has."""
-    pages = ["*reports/report.html", "*reports/gallery.html", "*reports/examples.html"]
-    listed = subprocess.run(["git", "ls-files", *pages], cwd=ROOT, capture_output=True, text=True, check=True).stdout
-    assert listed == ""
+def test_the_second_repro_runs_nothing_and_is_quick(copy: Workspace) -> None:
+    """A `__pycache__` is no change."""
+    for folder in ("pipeline", "data/own"):
+        (copy.folder / folder / "__pycache__").mkdir(parents=True, exist_ok=True)
+        (copy.folder / folder / "__pycache__" / "x.cpython-311.pyc").write_bytes(b"new")
+    before = sum(os.times()[2:4])  # of children
+    assert copy.repro() == []
+    assert sum(os.times()[2:4]) - before < 5, "seconds of the processor"
+
+
+def test_a_run_needs_none_of_the_other_runs(copy: Workspace) -> None:
+    for path in ("models/fedavg", "reports/predictions/names-ditto"):
+        shutil.rmtree(copy.folder / path)
+    assert copy.repro("evaluate@news-fedavg", "evaluate@fedselectkd") == []
+
+
+def test_dvc_shows_metrics_a_column_a_run(copy: Workspace) -> None:
+    shown = copy.run("dvc", "metrics", "show", "--md").stdout
+    assert "fedselectkd.average" in shown
+    assert "news-fedavg.accuracy" in shown
+
+
+def test_a_removed_run_leaves_every_table_and_nothing_is_trained(copy: Workspace) -> None:
+    """Tables and figures of former sections are removed."""
+    params = copy.read_params()
+    copy.params(
+        runs={name: row for name, row in params["runs"].items() if name != "news-head"},
+        sections={name: own for name, own in params["sections"].items() if name not in ("cuts", "sizes")},
+    )
+    former = [copy.folder / "reports" / path for path in ("tables/cuts.csv", "figures/size_figure.svg")]
+    assert all(path.is_file() for path in former)
+    copy.stage("plan")
+    assert copy.outdated() == {"plan", "encode@news", "examples", "report"}
+    with stand_ins():
+        copy.stage("report")
+    assert not any(path.exists() for path in former)
+    for path in ("metrics.json", "metrics/all.json", "tables/methods-news.csv"):
+        assert "news-head" not in (copy.folder / "reports" / path).read_text(encoding="utf-8"), path

@@ -1,19 +1,26 @@
-"""What is special to labelled texts: clients of every kind, cuts, shared decoding, and the page of tasks."""
+"""What is special to labelled texts: clients of every kind, cuts, shared decoding, and how their plans are shown."""
 
 import shutil
 from typing import Any
 
 import pytest
-from conftest import Workspace
-from labelled import EVERY, RUNS, SETTINGS
+from conftest import ROOT, Workspace
+from labelled import ALL, EVERY, RUNS, SETTINGS
 from test_stages import manifest, rows_of
-from workspaces import stand_ins
 
+from pipeline.clients.batches import LEAST_STEPS, batch_sizes
 from pipeline.corpora.example import examples_of
 from pipeline.corpora.labelled import Titled
 from pipeline.errors import QuorumError
+from pipeline.evaluation.comparisons import read_comparisons
 from pipeline.model.adapter import read_adapter
-from pipeline.plan.orders import PredictOrder, read_order
+from pipeline.pages.tasks import altered
+from pipeline.plan.checks import unshown
+from pipeline.plan.orders import PredictOrder, ReportOrder, read_order
+from pipeline.plan.reading import read_scales
+from pipeline.plan.resolve import resolve
+from pipeline.plan.schema import Params
+from pipeline.report.task_page import TaskPage
 from pipeline.runs import jobs
 from pipeline.runs.learners import model_of
 from pipeline.runs.predicting import Predictor
@@ -60,8 +67,6 @@ def test_owners_that_write_are_evaluated_as_each_alone_is(built: Workspace, monk
 @pytest.mark.parametrize(
     ("run", "parts"),
     [
-        ("news-head", {"head"}),
-        ("news-fedavg", {"head", "layers.1", "layers.2"}),
         ("news-small", {"head", "embeddings", "layers.0", "layers.1"}),
         ("news-lora", {"head", "layers.1", "layers.2"}),
     ],
@@ -88,9 +93,6 @@ def test_a_partition_is_exported_under_fednlps_name_and_read_back(copy: Workspac
         shutil.copy(exported, copy.folder / f"data/own/mine-{seed}.json")
     assert partitioned({"data": "news", "kind": "given", "file": "data/own/mine-{seed}.json"}) == skewed
     assert skewed[0] != skewed[1]
-
-
-# -- texts in two splits --
 
 
 def test_published_threads_in_two_splits_are_counted_once(copy: Workspace, capsys: pytest.CaptureFixture[str]) -> None:
@@ -130,17 +132,52 @@ def test_equal_texts_and_labels_without_a_test_are_counted(copy: Workspace, caps
     assert read_json(copy.folder / layout.notes("news"))["equal"]["test_in_train"] == 2
 
 
-# -- the page of tasks --
+def params(**changes: Any) -> Params:
+    known = {key: value for key, value in ALL.items() if key != "scales"}
+    return Params.model_validate(known | {"omit": ["news-full"]} | changes)
 
 
-def test_reports_of_a_former_plan_are_removed(copy: Workspace) -> None:
-    """Tables and curves of other runs would show scores of a former plan."""
-    own = {"data": {"answers": EVERY["data"]["answers"]}, "settings": {"answers": SETTINGS["answers"]}}
-    own |= {"runs": {"answers-fedprox": RUNS["answers-fedprox"]}, "sections": {"methods": ["answers"]}}
-    copy.params(**own, backbones=["tiny-bert"], sources=["squad"], scales=None)
-    copy.stage("plan")
-    with stand_ins():
-        copy.stage("report")
-    names = {path.stem for path in (copy.folder / layout.TABLES).iterdir()}
-    assert names == {"data", "federations", "methods-answers"}
-    assert {path.stem for path in (copy.folder / layout.FIGURES).iterdir()} == {"curves", "federation-answers"}
+def page_of(found: Params) -> ReportOrder:
+    return ReportOrder.model_validate(resolve(found)["report.json"])
+
+
+def test_what_would_show_a_run_is_what_it_lacks() -> None:
+    """`owners` is no setting of the first table; `late` is omitted, and the page has no place for it."""
+    of_owners = {"setting": "owners", "method": "AdaFedAvg"}
+    runs = RUNS | {"owners-more": of_owners, "more": of_owners, "late": of_owners}
+    assert unshown(params(runs=runs, omit=["late"])) == {
+        "owners-more": "name owners in sections.methods, or name it in another section",
+        "more": "name owners in sections.methods and call it owners-…, or name it in another section",
+    }
+    assert unshown(params(runs=runs, page="faults", sections={})) == {}
+
+
+def test_two_settings_of_one_data_set_are_shown_side_by_side() -> None:
+    """Their names alone tell them apart."""
+    settings = SETTINGS | {"skewed": SETTINGS["news"] | {"alpha": 0.1}}
+    order = page_of(params(settings=settings, sections={"methods": ["news", "skewed", "names"]}))
+    page = TaskPage(order, {}, {}, {}, "", [], [], frozenset())
+    titles = ["Classifying (news, news)", "Classifying (news, skewed)", "Tagging (names)"]
+    assert [page.title(setting) for setting in order.sections["methods"]] == titles
+
+
+@pytest.mark.parametrize(("scale", "sentences"), [("laptop", 1003), ("full", 12_543)])
+def test_the_shipped_experiment_is_comparable(scale: str, sentences: int) -> None:
+    """Within a table each method has one number of rounds; settings are skewed as the paper's; comparisons are of runs.
+
+    At the laptop's scale 1,003 sentences of 30 tagging clients: 33 or 34 each, in at least five batches of 7.
+    """
+    experiment = ROOT / "experiments" / "fednlp"
+    content = read_scales(experiment / "params.yaml")[1][scale]
+    found = Params.model_validate(content | {"precision": "fp32"})
+    made = set(found.runs_of_scale)
+    for table in ("partitions", "cuts", "sizes"):
+        runs = made & set(found.sections[table])
+        rounds = {(found.runs[run].method, found.training_of(run).rounds) for run in runs}
+        assert len(rounds) == len(dict(rounds)), table
+    config = read_comparisons(experiment / "comparisons.yaml")
+    assert altered(page_of(found), config.settings) == frozenset()
+    assert set(config.settings) <= set(found.settings)
+    compared = [one for one in config.comparisons if (one.scale or "full") == scale]
+    assert [one.name for one in compared if not one.terms.keys() <= made] == []
+    assert len(batch_sizes(sentences // 30, found.training_of("st-fedavg").batch_size)) >= LEAST_STEPS

@@ -1,26 +1,30 @@
-"""Runs in MLflow's store: a projection of files, and the status of each training."""
+"""Runs in MLflow's store: a projection of files, and the status of each training, also of one that is killed."""
 
 import json
-import os
 import shutil
-import signal
+import sqlite3
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import asdict
+from pathlib import Path
+from typing import Any
 
+import psutil
 import pytest
 from conftest import Workspace
 from labelled import EVERY
 from mlflow import MlflowClient
+from workspaces import SMALL, files_of
 
 from pipeline.errors import QuorumError
+from pipeline.federated.blobs import Blobs
 from pipeline.federated.history import Round
+from pipeline.plan.orders import planned_runs
 from pipeline.runs import tracking
 from pipeline.workspace.tables import read_table
-
-UNMADE = ("deep", "news-full")
 
 
 def names(workspace: Workspace) -> list[str]:
@@ -32,16 +36,10 @@ def statuses(workspace: Workspace, run: str) -> list[str]:
     return [s for (s,) in workspace.logged("select status from runs where name = ? order by start_time", run)]
 
 
-def seeds_of(run: str) -> list[int]:
-    """A run's seeds: its own, its data set's, or the file's."""
-    data = EVERY["settings"][EVERY["runs"][run]["setting"]]["data"]
-    own = EVERY["data"][data if isinstance(data, str) else data[0]].get("seeds")
-    return EVERY["runs"][run].get("seeds") or own or EVERY["seeds"]
-
-
 def test_every_run_of_every_task_is_there_once_and_finished(built: Workspace) -> None:
     """A run at each of its seeds, the page, and the run above them all."""
-    made = [f"{run}-{seed}" for run in EVERY["runs"] if run not in UNMADE for seed in seeds_of(run)]
+    with built.entered():
+        made = [f"{row.name}-{row.seed}" for row in planned_runs() if not row.left_out]
     found = names(built)
     assert [name for name in found if name in made] == sorted(made)
     assert len(found) == len(made) + 2
@@ -69,9 +67,7 @@ def test_a_run_has_metrics_a_round_and_scores_at_the_end(built: Workspace, run: 
     assert {(f"{client}/validation_loss", n) for n in (1, 2)} | {(score, 0)} <= found
 
 
-def test_another_projection_doubles_nothing_and_puts_nothing_under_a_new_plan(
-    copy: Workspace, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_another_projection_doubles_nothing(copy: Workspace, capsys: pytest.CaptureFixture[str]) -> None:
     """Nothing is made yet of the runs with the new τ; all others are there already."""
     before = names(copy)
     for tau in (5.0, 4.0):
@@ -141,32 +137,13 @@ def test_the_untrained_model_has_no_logger(built: Workspace, monkeypatch: pytest
         pass
 
 
-def test_a_training_that_fails_is_failed(copy: Workspace) -> None:
-    copy.params(learning_rate=1e30, batch_size=1)
+def test_a_training_that_fails_is_failed_and_leaves_no_model(copy: Workspace) -> None:
+    copy.params(rates=EVERY["rates"] | {"server": 1e30})
     copy.stage("plan")
-    with pytest.raises(QuorumError, match="the loss is"):
+    with pytest.raises(QuorumError, match="; lower learning_rate, run again"):
         copy.call("train", "fedavg")
     assert statuses(copy, "fedavg-1") == ["FINISHED", "FAILED"]
-
-
-def test_a_training_killed_with_its_logger_is_failed_after_the_next_projection(copy: Workspace) -> None:
-    """As by a machine that goes down. As long as it has its lock, it is running. See test_killed for one alone."""
-    copy.params(rounds=10_000, patience=10_000, learning_rate=0.0001)
-    copy.stage("plan")
-    command, quiet = [sys.executable, "-m", "pipeline", "train", "fedavg"], subprocess.DEVNULL
-    process = subprocess.Popen(
-        command, cwd=copy.folder, env=copy.env, stdout=quiet, stderr=quiet, start_new_session=True
-    )
-    deadline = time.monotonic() + 120
-    logged = "select step from metrics join runs using (run_uuid) where status = 'RUNNING'"
-    while not copy.logged(logged) and time.monotonic() < deadline:
-        time.sleep(0.1)
-    copy.call("track")
-    assert statuses(copy, "fedavg-1") == ["FINISHED", "RUNNING"]
-    os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
-    copy.call("track")
-    assert statuses(copy, "fedavg-1") == ["FINISHED", "FAILED"]
+    assert not (copy.folder / "models/fedavg/1").exists()
 
 
 def test_a_logger_that_is_gone_stops_no_training(built: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -185,3 +162,69 @@ def test_a_damaged_store_stops_no_training(copy: Workspace) -> None:
     copy.stage("plan")
     copy.call("train", "fedavg")
     assert len(read_table(copy.folder / "models/fedavg/1/history.csv")) == 3 * 3
+
+
+def started(workspace: Workspace, run: str) -> subprocess.Popen[bytes]:
+    """The training of a run, in a process of its own."""
+    command, quiet = [sys.executable, "-m", "pipeline", "train", run], subprocess.DEVNULL
+    return subprocess.Popen(command, cwd=workspace.folder, env=workspace.env, stdout=quiet, stderr=quiet)
+
+
+def awaited(find: Callable[[], Any]) -> Any:
+    """What is found, as soon as there is something."""
+    deadline = time.monotonic() + 120
+    while time.monotonic() < deadline:
+        with suppress(QuorumError, sqlite3.OperationalError):  # it is being written
+            if found := find():
+                return found
+        time.sleep(0.02)
+    return pytest.fail("nothing within 120 s")
+
+
+def rounds_of(checkpoints: Path) -> int:
+    """How many are finished."""
+    states = [json.loads(Blobs(folder).state() or "{}") for folder in checkpoints.glob("*/")]
+    return max((state.get("progress", {}).get("round", 0) for state in states), default=0)
+
+
+def test_a_killed_training_resumes_bit_for_bit(workspace: Workspace, capsys: pytest.CaptureFixture[str]) -> None:
+    """The real stage, killed with -9 after its first finished round, against one that was left alone."""
+    run = "fedselectkd"
+    workspace.params(rounds=4, train_fraction=1.0, runs={run: SMALL["runs"][run]}, sections={"main": [run]})
+    workspace.make_until("encode")
+    checkpoints, models = workspace.folder / "work/checkpoints", workspace.folder / "models" / run
+    process = started(workspace, run)
+    awaited(lambda: rounds_of(checkpoints))
+    process.kill()
+    assert process.wait() == -9
+    assert 1 <= rounds_of(checkpoints) < 4
+    # Its logger outlives it, and logs how it ended.
+    failed = "select value from params join runs using (run_uuid) where key = 'tau' and status = 'FAILED'"
+    assert awaited(lambda: workspace.logged(failed)) == [("5.0",)]
+    ((last,),) = workspace.logged("select max(step) from metrics")
+    assert 1 <= last < 4, "the rounds before it was killed"
+    capsys.readouterr()
+    workspace.stage("train", run)
+    assert "resuming after round" in capsys.readouterr().err
+    resumed = files_of(models)
+    assert {"1/adapters/Academic.safetensors", "1/history.csv"} <= set(resumed)
+    assert not list(checkpoints.glob("*/")), "no run waits for it"
+    shutil.rmtree(models)
+    workspace.stage("train", run)
+    assert "resuming" not in capsys.readouterr().err
+    assert files_of(models) == resumed
+
+
+def test_a_training_killed_with_its_logger_is_failed_after_the_next_projection(copy: Workspace) -> None:
+    """As by a machine that goes down. As long as it has its lock, it is running."""
+    copy.params(rounds=10_000, patience=10_000, learning_rate=0.0001)
+    copy.stage("plan")
+    process = started(copy, "fedavg")
+    awaited(lambda: copy.logged("select step from metrics join runs using (run_uuid) where status = 'RUNNING'"))
+    copy.call("track")
+    assert statuses(copy, "fedavg-1") == ["FINISHED", "RUNNING"]
+    for one in (*psutil.Process(process.pid).children(recursive=True), process):
+        one.kill()
+    process.wait()
+    copy.call("track")
+    assert statuses(copy, "fedavg-1") == ["FINISHED", "FAILED"]

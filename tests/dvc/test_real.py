@@ -1,6 +1,5 @@
 """The stages of the main table on real meetings with the embedded backbone, at one example a client."""
 
-import json
 import shutil
 from collections.abc import Iterator
 from functools import cache
@@ -11,10 +10,9 @@ import gguf
 import pytest
 from conftest import MIRROR, SMALL, Workspace, needs_mirror, needs_weights
 
-from pipeline.workspace.files import read_json
+from pipeline.workspace.files import read_json, write_json
 from pipeline.workspace.layout import downloads
 
-EXAMPLES = 1
 CLIENTS = ("RealAcademic", "RealProduct")
 pytestmark = [needs_mirror, needs_weights]
 
@@ -46,16 +44,10 @@ def real(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workspace]:
 
 
 def _cut(source: Path, target: Path) -> None:
-    """The first meetings of a split, until there are enough specific queries."""
-    left = EXAMPLES
-    target.mkdir(parents=True)
-    for path in sorted(source.glob("*.json")):
-        meeting = json.loads(path.read_text(encoding="utf-8"))
-        meeting["specific_query_list"] = meeting["specific_query_list"][:left]
-        left -= len(meeting["specific_query_list"])
-        (target / path.name).write_text(json.dumps(meeting), encoding="utf-8")
-        if not left:
-            return
+    """The first meeting of a split that has a specific query, with this one alone."""
+    meetings = ((path.name, read_json(path)) for path in sorted(source.glob("*.json")))
+    name, meeting = next(one for one in meetings if one[1]["specific_query_list"])
+    write_json(target / name, meeting | {"specific_query_list": meeting["specific_query_list"][:1]})
 
 
 @pytest.mark.parametrize("client", CLIENTS)
@@ -63,7 +55,7 @@ def test_scores_of_real_references_are_those_of_a_language_model(real: Workspace
     """A model that knows nothing would be at ln 49152 = 10.8 nats; one round of training changes the loss."""
     runs = read_json(real.folder / "reports/metrics/all.json")
     before, after = runs["zeroshot"][client], runs["fedselectkd"][client]
-    assert before["examples"] == after["examples"] == EXAMPLES
+    assert before["examples"] == after["examples"] == 1
     assert before["rouge1"]["value"] > 5
     assert 1.5 < after["loss"]["value"] < 5
     assert after["loss"]["value"] != before["loss"]["value"]

@@ -1,16 +1,22 @@
-"""What stages write, and what they do again, for runs of every task and setting, on samples with tiny backbones."""
+"""What stages write, what they do again, and how they end on bad input.
+
+On samples, with tiny backbones, for runs of every task and setting. What readers refuse is in the tests of their rooms.
+"""
 
 import html
 import re
 import shutil
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 from conftest import Workspace
 from labelled import EVERY, RUNS
+from test_dvc import FEW
 from workspaces import ROOT, files_of, stand_ins
 
+from pipeline import __main__ as command_line
 from pipeline.federated.blobs import FILE
 from pipeline.runs.index import planned_key
 from pipeline.runs.result_files import read_result
@@ -112,9 +118,7 @@ def test_a_damaged_model_is_trained_again_to_the_same_bits(
     assert path.read_bytes() == content
 
 
-def test_a_damaged_checkpoint_is_removed_and_the_training_begins_again(
-    copy: Workspace, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_training_begins_again_over_a_damaged_checkpoint(copy: Workspace, capsys: pytest.CaptureFixture[str]) -> None:
     before = files_of(copy.folder / "models/fedavg/1/adapters")
     shutil.rmtree(copy.folder / "models/fedavg")
     with copy.entered():
@@ -158,28 +162,15 @@ def test_the_plan_names_what_is_left_out_or_in_no_table(copy: Workspace, capsys:
     assert "plan: runs.averaged: no table will show it" in printed
 
 
-SMALLER = {
-    "sources": ["qmsum", "20news"],
-    "backbones": ["tiny-llama", "tiny-bert"],
-    "data": {name: EVERY["data"][name] for name in ("qmsum", "news")},
-    "settings": {name: EVERY["settings"][name] for name in ("domains", "news")},
-    "runs": {name: EVERY["runs"][name] for name in ("zeroshot", "fedavg", "fedselectkd", "news-fedavg")},
-    "sections": {},
-    "scales": None,
-}
-
-
-def test_a_smaller_plan_is_pruned_and_finds_everything_that_it_needs(
-    copy: Workspace, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_smaller_plan_is_pruned_and_finds_what_it_needs(copy: Workspace, capsys: pytest.CaptureFixture[str]) -> None:
     def stored() -> int:
         return len(list((copy.folder / "work/store").rglob("*.safetensors")))
 
     def encode() -> None:
-        for setting in SMALLER["settings"]:
+        for setting in FEW["settings"]:
             copy.stage("encode", setting)
 
-    copy.params(**SMALLER)
+    copy.params(**FEW, scales=None)
     copy.stage("plan")
     entries = stored()
     shutil.rmtree(copy.folder / "data/encoded")
@@ -208,3 +199,45 @@ def test_the_tour_quotes_its_runs_and_the_committed_result(copy: Workspace) -> N
     assert any(html.escape(text) in page for text in quoted if text)
     effects = read_table(ROOT / "experiments/full/reports/tables/comparisons.csv")
     assert all(row["terms"] in page for row in effects if row["effect"])
+
+
+PLAN, MEETING = "data/plan/encode/domains.json", "data/raw/qmsum/Product/train/Spr001.json"
+WEIGHTS, PREDICTIONS = "models/backbones/tiny-llama", "reports/predictions/fedavg/1.jsonl"
+ADAPTER = "models/news-fedavg/1/adapters/server.safetensors"
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        ("encode domains", PLAN, b'{"code": {}}', f"{PLAN}: not a EncodeOrder ("),
+        ("prepare qmsum", MEETING, b'{"a": \n', f"{MEETING}: line 2: malformed JSON ("),
+        ("encode domains", f"{WEIGHTS}/model.safetensors", b"x", f"{WEIGHTS}: damaged backbone ("),
+        ("predict news-fedavg", ADAPTER, b"x", f"{ADAPTER}: damaged adapter (its sha256 is not the one in "),
+        ("evaluate fedavg", PREDICTIONS, b"", f"{PREDICTIONS}: is missing; run `dvc repro"),
+    ],
+    ids=["a plan of another form", "a meeting", "a backbone", "a changed adapter", "no predictions"],
+)
+def test_one_line_and_exit_status_one(
+    copy: Workspace, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], case: tuple[Any, ...]
+) -> None:
+    command, file, content, message = case
+    monkeypatch.setattr(sys, "argv", ["pipeline", *command.split()])
+    (copy.folder / file).unlink()  # a link into DVC's cache
+    if content:
+        (copy.folder / file).write_bytes(content)
+    with copy.entered(), pytest.raises(SystemExit) as ended:
+        command_line.cli()
+    assert ended.value.code == 1
+    printed = capsys.readouterr().err
+    (error,) = [line for line in printed.splitlines() if line.startswith("error: ")]
+    assert message in error
+    assert "Traceback" not in printed
+    assert not list(copy.folder.rglob("*.tmp"))
+
+
+def test_debug_shows_the_traceback(built: Workspace) -> None:
+    command = (sys.executable, "-m", "pipeline", "predict", "nope")
+    line = "error: data/plan/predict/nope.json: is missing; run `dvc repro plan`\n"
+    done = built.run(*command, ok=False)
+    assert (done.returncode, done.stdout, done.stderr) == (1, "", line)
+    assert "Traceback" in built.run(*command, ok=False, PIPELINE_DEBUG="1").stderr

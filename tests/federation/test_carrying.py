@@ -2,19 +2,19 @@
 
 import re
 import socket
-import threading
+import time
 from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path
+from threading import Event, Thread
 from typing import Any
 
 import pytest
-from federations import INITIAL, same, select, server_of, three, train
-from relays import Relay
-from wires import FACTS
+from federations import INITIAL, same, server_of, three, train
+from relays import Relay, served
+from wires import ALGORITHMS, FACTS, JOB, nodes
 
 from pipeline.engines.messages import Reply, Request
-from pipeline.engines.node import Node
 from pipeline.engines.remote import Remote, Undelivered, handshake
 from pipeline.errors import QuorumError
 from pipeline.federated.callbacks import Stopping
@@ -22,17 +22,7 @@ from pipeline.federated.loop import Participation, initial_progress, run_rounds
 from pipeline.federated.tolerance import STRICT
 from pipeline.federation.flower.app import frames
 from pipeline.federation.flower.app.frames import HANG_UPS, LENGTH, exchange, read_frame, write_frame
-from pipeline.federation.sockets import SocketLink, serve
-
-
-def in_thread(work: Callable[..., object], *arguments: object) -> None:
-    threading.Thread(target=work, args=arguments, daemon=True).start()
-
-
-def served(node: Any, path: Path) -> None:
-    ready = threading.Event()
-    in_thread(serve, node, path, ready)
-    assert ready.wait(10)
+from pipeline.federation.sockets import SocketLink
 
 
 def connected(path: Path) -> socket.socket:
@@ -43,18 +33,9 @@ def connected(path: Path) -> socket.socket:
 
 def linked(path: Path, relay: Callable[[socket.socket], object], most_relays: int = 20) -> SocketLink:
     """A link whose relays do something with their end of the socket, then die. It has sent one request, to A."""
-    link = SocketLink(path, lambda: in_thread(lambda: relay(connected(path))), most_relays)
+    link = SocketLink(path, lambda: Thread(target=lambda: relay(connected(path)), daemon=True).start(), most_relays)
     link.send("A", "n", "{}", b"")
     return link
-
-
-def test_a_frame_is_read_as_it_was_written() -> None:
-    one, other = socket.socketpair()
-    with one, other:
-        write_frame(one, {"a": "ä", "b": [1]}, [b"", b"x" * 100_000, bytes(range(256))])
-        header, buffers = read_frame(other)
-    assert header == {"a": "ä", "b": [1]}
-    assert [bytes(buffer) for buffer in buffers] == [b"", b"x" * 100_000, bytes(range(256))]
 
 
 def test_flowers_app_imports_nothing_of_the_pipeline() -> None:
@@ -80,24 +61,20 @@ def test_what_is_no_frame_is_refused(sent: bytes, error: type[Exception]) -> Non
 @pytest.mark.parametrize("dies_after", [None, 3], ids=["one relay", "relays that die"])
 def test_a_federation_over_sockets_is_its_simulation(make_client: Any, short: Path, dies_after: int | None) -> None:
     """Each relay dies before it delivers an answer; the next one gets all open requests, and nodes repeat answers."""
-    algorithm = select(4.92, local_start="own")
-    workers = {name: short / f"{name}.sock" for name in "ABC"}
-    facts = FACTS.model_copy(update={"packages": {}})
-    for name, data in three(make_client).items():
-        own = facts.model_copy(update={"train": data.examples})
-        node = Node(
-            name, "job", algorithm, data, INITIAL, short / name, seed=5, facts=own, finish=lambda *_: {"loss": 1.0}
-        )
+    algorithm, workers = ALGORITHMS["fedselectkd, own"], {name: short / f"{name}.sock" for name in "ABC"}
+    for name, node in nodes(algorithm, three(make_client), short).items():
         served(node, workers[name])
     relay = Relay(short / "training.sock", workers, dies_after)
     link = SocketLink(short / "training.sock", relay.start)
-    remote = Remote(link, handshake(link, "ABC", "job", facts), STRICT, job="job")
+    remote = Remote(link, handshake(link, "ABC", JOB, FACTS), STRICT, job=JOB)
     begun = initial_progress(algorithm, INITIAL, remote)
-    progress = run_rounds(algorithm, remote, begun, Participation(), [Stopping(3, 99)], seed=5, job="job")
+    progress = run_rounds(algorithm, remote, begun, Participation(), [Stopping(3, 99)], seed=5, job=JOB)
     finished = remote.finish(progress.server.adapter, 3)
     link.close()
-    assert same(progress.server.adapter, server_of(train(algorithm, three(make_client), 3, patience=99)))
-    assert {name: reply.scores for name, reply in finished.items()} == {name: {"loss": 1.0} for name in "ABC"}
+    simulated = train(algorithm, three(make_client), 3, patience=99)
+    assert same(progress.server.adapter, server_of(simulated))
+    best = {name: one.loss for name, one in simulated.private.best["local"].items()}
+    assert {name: reply.scores["loss"] for name, reply in finished.items()} == best
     assert (relay.started > 1) is (dies_after is not None)
 
 
@@ -108,7 +85,7 @@ def test_a_link_gives_up_on_relays_that_die_again_and_again(short: Path) -> None
 
 
 def test_a_link_waits_so_long_and_returns_what_flower_could_not_deliver(short: Path) -> None:
-    waited = threading.Event()
+    waited = Event()
 
     def refuse(training: socket.socket) -> None:
         request, _ = read_frame(training)
@@ -148,8 +125,9 @@ def test_sockets_are_for_their_owner_alone(short: Path) -> None:
     link.close()
 
 
-def hang_up(path: Path, times: int) -> None:
+def hang_up(path: Path, later: float, times: int) -> None:
     """A worker that closes so many connections without an answer, then answers with the request."""
+    time.sleep(later)
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(str(path))
         listener.listen()
@@ -163,7 +141,8 @@ def hang_up(path: Path, times: int) -> None:
 
 @pytest.mark.parametrize(("later", "times"), [(0.3, 0), (0.0, HANG_UPS), (0.0, HANG_UPS + 1)])
 def test_a_relay_waits_for_a_worker_and_gives_up_one_that_hangs_up(short: Path, later: float, times: int) -> None:
-    """A worker may start later; a frame is sent again to one that closed the connection without an answer."""
-    threading.Timer(later, hang_up, (short / "w.sock", times)).start()
+    """A worker may start later; a frame is sent again to one that hung up, and is read as it was written."""
+    frame = {"a": "ä", "b": [1]}, [b"", b"x" * 100_000, bytes(range(256))]
+    Thread(target=hang_up, args=(short / "w.sock", later, times), daemon=True).start()
     with pytest.raises((EOFError, ConnectionError)) if times > HANG_UPS else nullcontext():
-        assert exchange(str(short / "w.sock"), {"a": 1}, [b"x"], rest=0.02) == ({"a": 1}, [b"x"])
+        assert exchange(str(short / "w.sock"), *frame, rest=0.02) == frame

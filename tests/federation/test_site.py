@@ -1,18 +1,21 @@
-"""A site's settings, certificates, keys and commands. What starts processes is in tests/chaos."""
+"""A site's settings, keys and commands, and `make federation`. What starts processes is in tests/chaos."""
 
 import datetime
 import os
 import signal
 import ssl
-from contextlib import suppress
+from contextlib import nullcontext, suppress
+from itertools import count
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives.serialization import load_ssh_private_key, load_ssh_public_key
 
 from pipeline.errors import QuorumError
-from pipeline.federation import certificates, site_commands
+from pipeline.federation import certificates, loopback, site_commands
 from pipeline.federation.certificates import AUTHORITY, AUTHORITY_KEY, SERVER, SERVER_KEY
 from pipeline.federation.processes import Program, Supervisor
 from pipeline.federation.site import KEYS, STATE, NodeSite, ServerSite, read_site, socket_path
@@ -33,16 +36,13 @@ def site_of(text: str) -> ServerSite | NodeSite:
     return read_site()
 
 
-def test_a_site_is_a_server_or_a_node_which_reports_no_scores_by_default() -> None:
-    common = {"run": "fedselectkd", "seed": 1, "host": "h", "port": 1, "inner_port": 2}
-    assert site_of(NODE) == NodeSite(kind="node", organisation="Hospital", scores="nothing", **common)
-    assert site_of(SERVED) == ServerSite(kind="server", organisations=["A", "B"], **common)
+def test_a_node_reports_no_scores_by_default() -> None:
+    assert site_of(NODE).model_dump()["scores"] == "nothing"
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (NODE.replace("seed: 1", "seed: -1"), "seed: "),
         (NODE.replace("port: 1,", "port: 70000,"), "port: "),
         (NODE.replace("Hospital", "../x"), "organisation: "),
         (NODE.replace("organisation", "organization"), "organization: unknown key"),
@@ -57,23 +57,13 @@ def test_a_wrong_site_is_one_line_that_names_the_key(text: str, message: str) ->
     assert "docs/operating.md" in str(caught.value)
 
 
-def test_a_socket_whose_path_is_too_long_is_refused(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    deep = here / ("d" * 60) / ("e" * 60)
-    deep.mkdir(parents=True)
-    monkeypatch.chdir(deep)
+def test_a_socket_whose_path_is_too_long_is_refused() -> None:
     with pytest.raises(QuorumError, match="is too long for a Unix socket"):
-        socket_path("worker")
-
-
-# -- certificates and keys ---------------------------------------------------------------------------------------------
+        socket_path("w" * 100)
 
 
 def tls_version(authority: Path, name: str) -> str:
-    """The version of TLS between the server and a client that trusts an authority and expects a name.
-
-    Raises:
-        SSLCertVerificationError: the client does not trust the server.
-    """
+    """The version of TLS between the server and a client that trusts an authority and expects a name."""
     server, client = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH), ssl.create_default_context(cafile=authority)
     server.load_cert_chain(SERVER, SERVER_KEY)
     there, back = ssl.MemoryBIO(), ssl.MemoryBIO()
@@ -141,9 +131,6 @@ def test_a_certificate_without_an_authority_is_refused() -> None:
         certificates.make_server_certificate("h")
 
 
-# -- a site's own process ----------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("name", ["site", "superlink"])
 def test_a_process_id_from_before_a_containers_restart_may_be_this_process(name: str) -> None:
     write_text(STATE / f"{name}.pid", f"{os.getpid()}\n")
@@ -169,3 +156,23 @@ def test_what_a_site_writes_is_for_its_own_account_alone(here: Path) -> None:
         assert (here / "private.txt").stat().st_mode & 0o077 == 0
     finally:
         os.umask(before)
+
+
+@pytest.mark.parametrize(("works", "ends"), [(0.0, True), (1e9, False)], ids=["computing", "idle"])
+def test_a_demonstration_waits_while_sites_compute(monkeypatch: pytest.MonkeyPatch, works: float, ends: bool) -> None:
+    """The server ends at its tenth poll. By this clock 100 s pass at each look, and 300 without work are too many."""
+    polls = iter([None] * 9)
+    server: Any = SimpleNamespace(pid=os.getpid(), returncode=0, poll=lambda: next(polls, 0))
+    monkeypatch.setattr(loopback, "time", SimpleNamespace(monotonic=count(0, 100).__next__, sleep=lambda _: None))
+    monkeypatch.setattr(loopback, "_log", lambda *_: "")
+    monkeypatch.setattr(loopback, "WORKED_SECONDS", works)
+    with nullcontext() if ends else pytest.raises(QuorumError, match=r"has moved for 300 s; .* again, which continues"):
+        loopback._wait(Path(), {"server": server})
+
+
+@pytest.mark.parametrize(("seconds", "size"), [("2.5", 1.0), ("20", 0.25)])
+def test_a_slow_first_step_makes_data_smaller(monkeypatch: pytest.MonkeyPatch, seconds: str, size: float) -> None:
+    """All in steps of at most 5 s; a quarter in those of 20 s. It is measured once."""
+    measured = iter([seconds])
+    monkeypatch.setattr(loopback, "_command", lambda *_: next(measured))
+    assert (loopback._size(Path()), loopback._size(Path())) == (size, size)

@@ -1,49 +1,50 @@
-"""An organisation and the operator, each by its own command's code, with a relay in this process instead of Flower.
+"""Organisations and the operator, each by its own command's code, with a relay in this process instead of Flower.
 
-Tiny weights and a few made-up meetings. Both sites share one folder here. `make chaos-federation` runs them in separate
-folders, over Flower.
+Tiny weights and a few made-up meetings or texts. Sites of meetings share one folder here; each node of texts is a
+process with a folder. `make chaos-federation` runs all in separate folders, over Flower.
 """
 
 import json
+import multiprocessing
 import os
-import threading
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import yaml
+from labelled import PLAIN
 from private_meetings import CANARY, write_meetings
-from relays import scores_sent, trained_over
+from relays import scores_sent, served, trained_over
+from workspaces import Workspace, as_yaml
 
 from pipeline.engines.node import Node
 from pipeline.errors import QuorumError
+from pipeline.federation import node as deployed
 from pipeline.federation import server
+from pipeline.federation.data import agreed_classes, obtain_backbone
 from pipeline.federation.facts import job_name, planned_training
 from pipeline.federation.loopback import SHARED, first_step
 from pipeline.federation.node import open_node
-from pipeline.federation.site import NodeSite, ServerSite, socket_path
+from pipeline.federation.site import STATE, NodeSite, ServerSite, socket_path
 from pipeline.federation.sockets import serve
+from pipeline.plan.checks import read_params
 from pipeline.runs.training import Finished
 from pipeline.stages import plan
 from pipeline.workspace import layout
-from pipeline.workspace.files import sha256_file
+from pipeline.workspace.files import read_json, sha256_file
 from pipeline.workspace.tables import read_table
 
 RUN = "fedselectkd/1"
-COMMON: dict[str, Any] = {"run": "fedselectkd", "seed": 1, "host": "127.0.0.1", "port": 1, "inner_port": 2}
-NODE = NodeSite(kind="node", organisation="University", scores="means", **COMMON)
-SERVER = ServerSite(kind="server", organisations=["University"], **COMMON)
+COMMON: dict[str, Any] = {"seed": 1, "host": "127.0.0.1", "port": 1, "inner_port": 2}
+NODE = NodeSite(kind="node", run="fedselectkd", organisation="University", scores="means", **COMMON)
+SERVER = ServerSite(kind="server", run="fedselectkd", organisations=["University"], **COMMON)
 
 
 def write_params(**changed: Any) -> None:
     small = {"rounds": 2, "max_tokens": 8, "source_tokens": 200, "target_tokens": 40, "precision": "fp32"}
-    small |= {
-        "device": "cpu",
-        "backbones": ["tiny-llama"],
-        "backbone": "tiny-llama",
-        "seeds": [1, 2],
-        "own": {"University": {"folder": "data/own/University"}},
-    }
+    small |= {"device": "cpu", "backbones": ["tiny-llama"], "backbone": "tiny-llama", "seeds": [1, 2]}
+    small |= {"own": {"University": {"folder": "data/own/University"}}}
     content = yaml.safe_load(SHARED.read_text()) | small | changed
     Path("params.yaml").write_text(yaml.safe_dump(content), encoding="utf-8")
 
@@ -57,26 +58,14 @@ def here(short: Path) -> Path:
 
 
 def serve_node(site: NodeSite = NODE) -> None:
-    ready = threading.Event()
-    threading.Thread(target=serve, args=(open_node(site), socket_path("worker"), ready), daemon=True).start()
-    assert ready.wait(60)
+    served(open_node(site), socket_path("worker"))
 
 
 def train_with_node() -> Finished:
     return trained_over(SERVER, {"University": socket_path("worker")})
 
 
-def mlflow_run() -> Any:
-    from mlflow import MlflowClient
-
-    client = MlflowClient(layout.mlflow_uri())
-    (run,) = client.search_runs([e.experiment_id for e in client.search_experiments()], "tags.engine = 'flower'")
-    return run
-
-
-def test_an_organisation_and_the_operator_train_and_report_means(
-    here: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_organisation_and_operator_train_and_report_means(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     serve_node()
     assert train_with_node().progress.round == 2
     folder = layout.MODELS / RUN
@@ -86,10 +75,11 @@ def test_an_organisation_and_the_operator_train_and_report_means(
     facts = json.loads((folder / "federation.json").read_text())["University"]
     assert (facts["train"], facts["val"], facts["test"]) == (6, 6, 6)
     assert facts["data"] == sha256_file(layout.examples("qmsum"))
-    run = mlflow_run()
-    assert run.info.status == "FINISHED"
-    assert run.data.metrics["University/examples"] == facts["test"]
-    assert "University/train_loss" in run.data.metrics
+    by_flower = "from runs join tags using (run_uuid) where tags.key = 'engine' and tags.value = 'flower'"
+    assert Workspace(here).logged(f"select status {by_flower}") == [("FINISHED",)]
+    logged = dict(Workspace(here).logged("select key, value from metrics"))
+    assert logged["University/examples"] == facts["test"]
+    assert "University/train_loss" in logged
     log = capsys.readouterr().err
     for line in ("node University: trained; on its test set: ", "server: University reports of its test set: "):
         (scores,) = [one for one in log.splitlines() if one.startswith(line)]
@@ -110,9 +100,8 @@ def test_a_node_with_other_settings_is_named_before_anything_is_trained(here: Pa
     assert not layout.checkpoints().is_dir() or not os.listdir(layout.checkpoints())
 
 
-def test_a_node_that_fails_once_is_assigned_again_without_any_tolerance(
-    here: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_node_that_fails_once_is_assigned_again(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where params.yaml has no rules."""
     monkeypatch.setattr(server, "AGAIN", server.AGAIN.model_copy(update={"pause": 0.0}))
     scores_sent(monkeypatch)
     failures, trained = iter([MemoryError("for a moment")]), Node._train
@@ -125,7 +114,9 @@ def test_a_node_that_fails_once_is_assigned_again_without_any_tolerance(
     monkeypatch.setattr(Node, "_train", train)
     write_params(tolerance=None)
     serve_node()
-    assert [(one.round, one.kind) for one in train_with_node().progress.events] == [(1, "missing"), (1, "repeated")]
+    why = "failed; its operator's log says why"
+    events = [(one.round, one.kind, one.why) for one in train_with_node().progress.events]
+    assert events == [(1, "missing", why), (1, "repeated", "is assigned again")]
 
 
 def test_a_first_step_is_measured_in_a_site(here: Path) -> None:
@@ -159,7 +150,6 @@ COUNCIL = {"Council": {"folder": "data/own/University"}}
     ("own", "message"),
     [
         (COUNCIL, "own: has no 'University'; all sites share one"),
-        ({"University": {"folder": "data/own/Nowhere"}}, "Nowhere: is not a folder"),
         (COUNCIL | {"University": {"file": "data/own/a.csv"}}, "University: needs a folder of meetings"),
     ],
 )
@@ -183,3 +173,100 @@ def test_a_run_that_no_federation_can_train_is_refused(here: Path, run: dict[str
     plan.run()
     with pytest.raises(QuorumError, match=message):
         planned_training(RUN)
+
+
+LABELS = {"Acme": ("billing", "delivery"), "Brown": ("delivery", "returns")}
+"""Organisation -> the labels of its texts. Neither has those of both."""
+ACME = NodeSite(kind="node", run="fedavg", organisation="Acme", scores="means", **COMMON)
+TICKETS: dict[str, Any] = {"task": "classify", "source": "tickets", "file": "data/own/tickets.csv"}
+TICKETS |= {"classes": ["billing", "delivery", "returns"]}
+PARAMS: dict[str, Any] = PLAIN | {
+    "scales": {"laptop": {}},
+    "sources": ["tickets"],
+    "backbones": ["tiny-bert"],
+    "backbone": "tiny-bert",
+    "own": {name: {"file": f"data/own/{name}.csv"} for name in LABELS},
+    "data": {"tickets": TICKETS},
+    "source_tokens": 32,
+    "settings": {"organisations": {"data": "tickets", "kind": "natural"}},
+    "runs": {"fedavg": {"setting": "organisations", "method": "AdaFedAvg"}},
+    "sections": {},
+}
+
+
+def write_site(folder: Path, name: str = "", **changed: Any) -> Path:
+    """params.yaml, and an organisation's file: six training texts and two of each other split."""
+    (folder / "data/own").mkdir(parents=True, exist_ok=True)
+    (folder / "params.yaml").write_text(as_yaml(PARAMS | changed), encoding="utf-8")
+    if name:
+        splits = ["train"] * 6 + ["val"] * 2 + ["test"] * 2
+        rows = [f"about {LABELS[name][i % 2]} {i},{LABELS[name][i % 2]},{split}" for i, split in enumerate(splits)]
+        (folder / f"data/own/{name}.csv").write_text("\n".join(["text,label,split", *rows]), encoding="utf-8")
+    return folder
+
+
+def serve_texts(folder: Path, name: str, ready: Any) -> None:
+    os.chdir(folder)
+    serve(open_node(ACME.model_copy(update={"organisation": name})), socket_path("worker"), ready)
+
+
+def test_a_classifier_is_trained_and_organisations_report_means(short: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    sent = scores_sent(monkeypatch)
+    context = multiprocessing.get_context("fork")
+    ready = {name: context.Event() for name in LABELS}
+    nodes = [
+        context.Process(target=serve_texts, args=(write_site(short / name, name), name, ready[name]), daemon=True)
+        for name in LABELS
+    ]
+    for node in nodes:
+        node.start()
+    monkeypatch.chdir(write_site(short / "server"))
+    plan.run()
+    obtain_backbone("fedavg/1")
+    assert all(one.wait(60) for one in ready.values())
+    workers = {name: short / name / STATE / "worker.sock" for name in LABELS}
+    try:
+        trained_over(ServerSite(kind="server", run="fedavg", organisations=list(LABELS), **COMMON), workers)
+    finally:
+        for node in nodes:
+            node.kill()
+            node.join()
+    assert {name: (set(means), means["examples"]) for name, means in sent.items()} == {
+        name: ({"accuracy", "test_loss", "examples"}, 2) for name in LABELS
+    }
+    facts = read_json(layout.MODELS / "fedavg/1/federation.json")
+    assert {name: (one["train"], one["val"], one["test"]) for name, one in facts.items()} == dict.fromkeys(
+        LABELS, (6, 2, 2)
+    )
+
+
+@pytest.mark.parametrize(
+    ("classes", "message"),
+    [
+        ([], "is missing; list those of all organisations"),
+        (["billing"], "has no 'delivery', which Acme has; add it"),
+    ],
+)
+def test_classes_that_do_not_fit_are_one_line(short: Path, classes: list[str], message: str) -> None:
+    write_site(short, "Acme", data={"tickets": TICKETS | {"classes": classes}})
+    with pytest.raises(QuorumError, match=rf"data\.tickets\.classes: {message}"):
+        open_node(ACME)
+
+
+@pytest.mark.parametrize(
+    ("task", "classes"), [("classify", ("billing", "delivery", "returns")), ("answer", ("start", "end"))]
+)
+def test_sites_agree_on_classes(short: Path, task: str, classes: tuple[str, ...]) -> None:
+    """They are listed, but for a task whose classes do not depend on its data."""
+    listed = {"task": task} | ({"classes": []} if task == "answer" else {})
+    write_site(short, data={"tickets": TICKETS | listed})
+    assert agreed_classes(read_params(), "organisations") == classes
+
+
+def test_a_metric_of_sums_is_their_ratio(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two of two spans of one sentence are right: 200 · 2 / (2 + 2)."""
+    row = {"id": "a", "client": "Acme", "f1": 400.0, "spans": 4, "true": 2, "loss_sum": 3.0, "items": 6}
+    learner = SimpleNamespace(task="pipeline.tasks.tag")
+    monkeypatch.setattr(deployed, "planned_run", lambda _: SimpleNamespace(name="st", seed=1, learner=learner))
+    monkeypatch.setattr(deployed, "read_result", lambda _: {1: {"scores": {"examples": [row]}}})
+    assert deployed.mean_scores("st/1") == {"f1": 100.0, "test_loss": 0.5, "examples": 1}

@@ -1,8 +1,9 @@
-"""Files: nothing half-written, also when the disk is full."""
+"""Files: nothing half-written, also when the disk is full; tables as CSV; and progress in a pipe."""
 
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from threading import Thread
 
@@ -20,6 +21,8 @@ from pipeline.workspace.files import (
     write_jsonl,
     write_text,
 )
+from pipeline.workspace.progress import progress
+from pipeline.workspace.tables import read_table, write_table
 
 
 @pytest.fixture
@@ -65,29 +68,21 @@ def test_a_full_disk_is_one_line(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "message"),
+    ("read", "name", "message"),
     [
-        (b"{\n", "line 2: malformed JSON"),
-        (b"[" * 100_000, "line 1: malformed JSON"),
-        (b"\xff", "not UTF-8"),
-        (None, "is missing"),
+        (read_json, "cut", "line 2: malformed JSON"),
+        (read_json, "deep", "line 1: malformed JSON"),
+        (read_json, "bytes", "not UTF-8"),
+        (read_json, "missing", "is missing"),
+        (read_json, ".", "could not be read"),
+        (read_jsonl, "a line", "line 2: malformed JSON"),
     ],
-    ids=["cut", "deep", "bytes", "missing"],
 )
-def test_a_json_file_that_is_wrong_is_one_line(tmp_path: Path, content: bytes | None, message: str) -> None:
-    path = tmp_path / "f.json"
-    if content is not None:
-        path.write_bytes(content)
+def test_a_wrong_file_is_one_line(tmp_path: Path, read: Callable[[Path], object], name: str, message: str) -> None:
+    for other, content in (("cut", b"{\n"), ("deep", b"[" * 100_000), ("bytes", b"\xff"), ("a line", b"1\nx\n")):
+        (tmp_path / other).write_bytes(content)
     with pytest.raises(QuorumError, match=message):
-        read_json(path)
-
-
-def test_a_folder_is_no_file_and_a_bad_line_is_numbered(tmp_path: Path) -> None:
-    (tmp_path / "f.jsonl").write_text("1\nx\n")
-    with pytest.raises(QuorumError, match="line 2: malformed JSON"):
-        read_jsonl(tmp_path / "f.jsonl")
-    with pytest.raises(QuorumError, match="could not be read"):
-        read_json(tmp_path)
+        read(tmp_path / name)
 
 
 def test_the_disk_has_new_folders_then_the_content_then_the_name(tmp_path: Path, flushed: list[str]) -> None:
@@ -126,3 +121,32 @@ def test_two_writers_of_one_file_wait_for_each_other(tmp_path: Path) -> None:
         assert second.is_alive()
     second.join(10)
     assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {"f": "second"}
+
+
+@pytest.mark.parametrize(
+    ("value", "cell"),
+    [
+        ("=2+5", "'=2+5"),
+        ("+1 … +2", "'+1 … +2"),
+        ("\r=2", '"\'\r=2"'),
+        ("'=2", "''=2"),
+        ("+1.5e-3", "+1.5e-3"),
+        (-0.03, "-0.03"),
+        (None, ""),
+        ('a, "b"\r\n=c', '"a, ""b""\r\n=c"'),
+    ],
+)
+def test_a_text_that_begins_as_a_formula_has_an_apostrophe(
+    value: str | float | None, cell: str, tmp_path: Path
+) -> None:
+    """In the file alone."""
+    write_table(tmp_path / "t.csv", [{"one": value, "=two": 1}])
+    assert (tmp_path / "t.csv").read_bytes().decode() == f"one,'=two\n{cell},1\n"
+    assert read_table(tmp_path / "t.csv") == [{"one": "" if value is None else str(value), "=two": "1"}]
+
+
+def test_work_beyond_its_estimate_prints_no_further_lines(capsys: pytest.CaptureFixture[str]) -> None:
+    with progress("train a", 4) as advance:
+        for _ in range(5):
+            advance(2)
+    assert capsys.readouterr().err == "train a: 4/4, 0 s, about 0 s left\n"

@@ -11,12 +11,6 @@ from conftest import ROOT
 from pipeline.workspace import layout
 
 
-@pytest.fixture
-def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.delenv("DVC_ROOT", raising=False)
-    return tmp_path
-
-
 @pytest.mark.parametrize(
     ("base", "below", "workspace", "copy"),
     [
@@ -27,18 +21,17 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     ids=["the root", "a copy of it", "an experiment"],
 )
 def test_state_lies_in_the_root_and_timings_are_those_of_the_workspace(
-    base: str, below: str, workspace: str, copy: bool, root: Path, monkeypatch: pytest.MonkeyPatch
+    base: str, below: str, workspace: str, copy: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """`dvc exp run --temp` runs in a folder below `.dvc/tmp`, and sets DVC_ROOT to where it is from."""
-    (root / below).mkdir(parents=True, exist_ok=True)
-    monkeypatch.chdir(root / below)
+    (tmp_path / below).mkdir(parents=True, exist_ok=True)
+    monkeypatch.chdir(tmp_path / below)
     monkeypatch.setattr(layout, "BASE", Path(base))
-    if copy:
-        monkeypatch.setenv("DVC_ROOT", str(root))
-    assert (layout.home(), layout.workspace()) == (root, Path(workspace))
-    assert layout.store() == root / "work" / "store"
-    assert layout.timing("train", "a") == root / "work/timings" / workspace / "train/a.json"
-    assert layout.last_plan() == root / "work/plans" / workspace / "plan.json"
+    monkeypatch.setenv("DVC_ROOT", str(tmp_path) if copy else "")
+    assert (layout.home(), layout.workspace()) == (tmp_path, Path(workspace))
+    assert layout.store() == tmp_path / "work" / "store"
+    assert layout.timing("train", "a") == tmp_path / "work/timings" / workspace / "train/a.json"
+    assert layout.last_plan() == tmp_path / "work/plans" / workspace / "plan.json"
     assert layout.is_copy() == copy
 
 
