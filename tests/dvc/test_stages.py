@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from conftest import Workspace
 from labelled import EVERY, RUNS
-from test_dvc import FEW
+from test_ground_rules import FEW
 from workspaces import ROOT, files_of, stand_ins
 
 from pipeline import __main__ as command_line
