@@ -141,7 +141,8 @@ def heading_of(line: str) -> tuple[str, str, bool] | None:
         sure = name != found["name"] or len(found["gap"]) > 1 or "\t" in found["gap"]
     else:
         return None
-    return speaker_of(name), form, sure
+    # `Ann Lee: Why?` is words: `Unknown` would make it a heading.
+    return name if re.search("[:：]", name) else speaker_of(name), form, sure
 
 
 def all_labels_of(lines: Sequence[str], texts: Mapping[int, str]) -> dict[int, Label]:

@@ -13,7 +13,7 @@ import webvtt
 from docx import Document
 from docx.oxml import parse_xml
 from docx.oxml.ns import nsdecls
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from pipeline.corpora.conversation import Turn
@@ -236,6 +236,7 @@ WRITERS: dict[str, Callable[[Spoken], str]] = {
 @pytest.mark.parametrize("name", WRITERS)
 @settings(max_examples=40)
 @given(meeting=MEETINGS)
+@example(meeting=[("Ann Lee", []), ("Ann Lee", ["?"]), ("Ann Lee", ["?"])])
 def test_what_is_written_is_read(name: str, meeting: list[tuple[str, list[str]]]) -> None:
     """The same speakers and words. Turns of one speaker after another may be joined, as cues are."""
     spoken = [(who, " ".join([f"t{number}", *words])) for number, (who, words) in enumerate(meeting)]
