@@ -24,6 +24,7 @@ _BOLD = re.compile(r"^(\*\*?)([^*]{1,200})\1")
 _ITEM = re.compile(r"^(?:[-*•]|\d{1,3}[.)])\s+")
 _NUMBERED = re.compile(r"[\[(]((?:speaker|spk)[ _-]?(?:\d{1,3}|\?))[\])]\s*+[:：]?", re.IGNORECASE)
 """whisperX's `[SPEAKER_00]: words` and whisper.cpp's `(speaker 0) words`: of tools that label every line."""
+_UNNAMED = re.compile(r"(?:unknown )?(?:speaker|spk)[ _-]?\?+", re.IGNORECASE)  # no other question: `Why?` is words
 _BRACKETED = re.compile(rf"(?:\[([^\[\]]{{1,{LONGEST_NAME}}})\]|\(([^()]{{1,{LONGEST_NAME}}})\))\s*+(?:[:：]|$)")
 _GROUP = r"(?:\((?:[^()]|\([^()]{0,80}\)){1,120}\)|\[[^\[\]]{1,120}\])"
 """What a name may have in brackets, as `(Guest)`, `[Acme]` or `(Minister (Ottawa))`."""
@@ -82,7 +83,7 @@ class Label(NamedTuple):
 def speaker_of(text: str) -> str:
     """A name as a tool wrote it -> the speaker; no name and `Speaker?` are `Unknown`."""
     name = " ".join(text.split()).strip('\u200c\u200d"“”')
-    return UNKNOWN if not name or name.endswith("?") else name
+    return UNKNOWN if not name or _UNNAMED.fullmatch(name) else name
 
 
 def untimed(line: str) -> str:
@@ -141,8 +142,7 @@ def heading_of(line: str) -> tuple[str, str, bool] | None:
         sure = name != found["name"] or len(found["gap"]) > 1 or "\t" in found["gap"]
     else:
         return None
-    # `Ann Lee: Why?` is words: `Unknown` would make it a heading.
-    return name if re.search("[:：]", name) else speaker_of(name), form, sure
+    return speaker_of(name), form, sure
 
 
 def all_labels_of(lines: Sequence[str], texts: Mapping[int, str]) -> dict[int, Label]:

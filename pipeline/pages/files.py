@@ -15,7 +15,7 @@ from pipeline.report.notes import warnings
 from pipeline.report.page import Drawing, page, piece, place
 from pipeline.report.task_tables import federation_row
 from pipeline.runs.result_files import Result, identity_of
-from pipeline.tasks.task import load_task
+from pipeline.tasks.task import Metric, load_task
 from pipeline.workspace import layout
 from pipeline.workspace.files import empty_folder, read_json, write_json, write_text
 from pipeline.workspace.progress import say
@@ -47,28 +47,30 @@ def warnings_of(order: ReportOrder, results: Mapping[str, Result]) -> Markup:
 
 
 def _seen(order: ReportOrder, results: Mapping[str, Result]) -> dict[str, Json]:
-    """Setting -> how many of its test texts are training texts, too; above 1%, each run's score with and without them.
+    """Setting -> how many of its test texts are training texts, too; of settings where any are (see `_seen_of`)."""
+    settings: dict[str, dict[str, list[Json]]] = {}  # setting -> run -> its examples at every seed
+    metrics: dict[str, Metric] = {}
+    for row in order.runs:
+        if row.id in results:
+            settings.setdefault(row.setting, {}).setdefault(row.name, []).extend(results[row.id]["scores"]["examples"])
+            metrics[row.setting] = load_task(order.data[row.data[0]]).metrics[0]
+    return {name: found for name, runs in settings.items() if (found := _seen_of(runs, metrics[name]))}
 
-    A score is the mean over examples and seeds. Splits that others published stay as they are, so that scores compare.
+
+def _seen_of(runs: Mapping[str, Sequence[Json]], metric: Metric) -> Json:
+    """How many test texts are trained on; above 1%, each run's mean score over examples with and without them.
+
+    Splits that others published stay as they are, so that scores compare. Empty if no text is trained on.
     """
-    found: dict[str, Json] = {}
-    for setting in dict.fromkeys(row.setting for row in order.runs):
-        runs = {row.id: row for row in order.runs if row.setting == setting and row.id in results}
-        rows = [one | {"run": runs[i].name} for i in runs for one in results[i]["scores"]["examples"]]
-        tests, seen = {row["id"] for row in rows}, {row["id"] for row in rows if "seen" in row}
-        if not seen:
-            continue
-        metric = load_task(order.data[next(iter(runs.values())).data[0]]).metrics[0]
-        scored = [row for row in rows if metric.name in row]
-        scores = {
-            run: [fmean(row[metric.name] for row in own) for own in (every, without)]
-            for run in dict.fromkeys(row["run"] for row in scored)
-            if (every := [row for row in scored if row["run"] == run])
-            and (without := [row for row in every if "seen" not in row])
-        }
-        found[setting] = {"seen": len(seen), "tests": len(tests), "metric": metric.title}
-        found[setting]["scores"] = scores if len(seen) > SEEN * len(tests) else {}
-    return found
+    seen = {row["id"] for own in runs.values() for row in own if "seen" in row}
+    if not seen:
+        return {}
+    tests, scores = {row["id"] for own in runs.values() for row in own}, {}
+    for run, own in runs.items() if len(seen) > SEEN * len(tests) else ():
+        every = [row for row in own if metric.name in row]
+        if without := [row for row in every if "seen" not in row]:
+            scores[run] = [fmean(row[metric.name] for row in rows) for rows in (every, without)]
+    return {"seen": len(seen), "tests": len(tests), "metric": metric.title, "scores": scores}
 
 
 def say_unknown(order: ReportOrder, comparisons: Sequence[Comparison]) -> None:

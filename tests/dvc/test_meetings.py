@@ -45,6 +45,14 @@ def test_the_selective_run_is_looked_into(built: Workspace) -> None:
     assert entropies == sorted(entropies)
 
 
+def test_the_page_of_examples_has_two_cases_a_client(built: Workspace) -> None:
+    """One with the summaries of all runs, and one with the median gain."""
+    page = (built.folder / "reports/examples.html").read_text(encoding="utf-8")
+    assert page.count('class="case"') == 2 * len(DOMAINS)
+    assert page.count("<dt>ZeroShot</dt>") == len(DOMAINS)
+    assert 'class="lens"' in page
+
+
 def test_a_page_is_of_the_sample_and_complete_in_itself(paper: Workspace) -> None:
     """Two warnings: of the sample, and of a model with random weights."""
     text = shown(paper)

@@ -16,7 +16,7 @@ from pipeline.errors import QuorumError
 from pipeline.report.extracts import extract_file
 from pipeline.stages import ingest
 from pipeline.workspace import layout
-from pipeline.workspace.files import read_jsonl
+from pipeline.workspace.files import read_json, read_jsonl
 from pipeline.workspace.tables import read_table
 from pipeline.workspace.words import WHOLE
 
@@ -50,6 +50,8 @@ def test_own_meetings_in_another_language_are_asked_about_and_scored_in_it(clini
     scored = [row for row in result["seeds"]["1"]["scores"]["examples"] if row["client"] == "Clinic"]
     assert scored
     assert {row["reference_length"] for row in scored} == {11}
+    metrics = read_json(clinic.folder / "reports/metrics/all.json")
+    assert list(metrics["fedavg"]) == ["Academic", "Committee", "Product", "Clinic", "mean"]
 
 
 def test_own_meetings_are_found_from_a_copy(clinic: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

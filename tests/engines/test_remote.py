@@ -104,6 +104,9 @@ def test_silence_is_late_at_the_deadline(make_client: Any, tmp_path: Path) -> No
     assert [(event.client, event.why) for event in progress.events] == [("A", "did not answer within 0.05 s")]
 
 
+OVER_ONE = "reports share_distilled 1.5, which is not between 0 and 1"
+
+
 @pytest.mark.parametrize(
     ("name", "changes", "kind", "why"),
     [
@@ -111,6 +114,7 @@ def test_silence_is_late_at_the_deadline(make_client: Any, tmp_path: Path) -> No
         ("fedavg", {"steps": 0}, "missing", "reports no optimizer steps"),
         ("fedavg", {"figures": {"tau": 7.0}}, "refused", "reports 'tau', which is not a declared figure"),
         ("fedkd", {"figures": {"tau": -1.0}}, "refused", "reports tau -1, which is not between -0.001 and inf"),
+        ("fedkd", {"figures": {"share_distilled": 1.5}}, "refused", OVER_ONE),
         ("fedkd", {"figures": {"share_distilled": 1.0, "tau": 9.0}}, None, None),
     ],
 )

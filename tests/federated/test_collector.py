@@ -76,6 +76,13 @@ def test_which_updates_a_round_counts(
     assert [(event.client, event.kind, event.why) for event in progress.events] == events
 
 
+def test_what_is_bad_never_reaches_an_aggregate() -> None:
+    """All 66 updates of B are bad, in three ways. The average is of A and C, who lead to (4 + 12) / 2 = 8."""
+    progress = trained(Tolerance(minimum=2), 66, B=["nan", "silent", "late"] * 22)
+    assert number(progress.server.adapter) == pytest.approx(8.0)
+    assert len(progress.events) == 66
+
+
 def test_a_client_without_an_update_has_no_training_in_its_row_and_a_skipped_round_counts() -> None:
     """The second round has all updates, from 0: 16."""
     progress = trained(Tolerance(without_quorum="skip"), 2, B=["silent"])

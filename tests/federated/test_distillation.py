@@ -212,8 +212,10 @@ def test_a_quantile_becomes_nats_of_the_teachers_entropies_in_each_round() -> No
 @pytest.mark.parametrize(
     ("written", "nats", "quantile", "plain"),
     [
+        (5, 5.0, None, 5.0),
         (0, 0.0, None, 0.0),
         ("2.5", 2.5, None, 2.5),
+        ("q0.88", math.inf, 0.88, "q0.88"),
         ("q0.123456789", math.inf, 0.123456789, "q0.123456789"),
     ],
 )

@@ -94,6 +94,11 @@ def test_the_gradient_under_another_head() -> None:
     torch.testing.assert_close(gradient, math.tanh(0.5) * torch.tensor([[-0.5, 0.0], [0.75, 0.0]]))
 
 
+def test_a_head_of_which_everything_is_masked_moves_nothing() -> None:
+    states, labels = torch.randn(3, 2), torch.tensor([1.0, 0.0, 1.0])
+    assert not Heads(torch.zeros(1, 3), torch.ones(1)).gradient(states, labels).any()
+
+
 def test_the_gradient_of_perturbed_heads_is_that_of_autograd() -> None:
     torch.manual_seed(0)
     states, labels = torch.randn(7, 4, dtype=torch.float64, requires_grad=True), torch.tensor([1, 0, 0, 1, 0, 1, 1.0])

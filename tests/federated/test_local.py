@@ -14,7 +14,7 @@ from pipeline.errors import QuorumError
 from pipeline.federated.algorithm import Sent
 from pipeline.federated.head import per_token
 from pipeline.federated.local import LocalClientData
-from pipeline.federated.objectives.distillation import DISTILLED, Distillation
+from pipeline.federated.objectives.distillation import DISTILLED, Distillation, Select
 from pipeline.federated.objectives.threshold import EVERY_TOKEN, Threshold
 from pipeline.federated.randomness import Randomness
 from pipeline.federated.wire import transmitted
@@ -83,6 +83,20 @@ def test_the_gradient_of_all_examples_does_not_depend_on_the_batches(make_client
     once, parts = (make_client(BACKBONE, 0, 6, batch_size=size).gradient(adapter) for size in (5, 2))
     assert all(torch.allclose(once[name], parts[name], rtol=1e-4, atol=1e-7) for name in once)
     assert any(bool(tensor.abs().sum() > 0) for tensor in once.values())
+
+
+def test_the_controls_distil_as_many_tokens_but_other_ones(make_client: Make) -> None:
+    data = make_client(BACKBONE, 0, 6)
+
+    def distilled(select: Select) -> torch.Tensor:
+        return data.fit(INITIAL, RNG, replace(TAUGHT, select=select)).trace.masks[DISTILLED]
+
+    sure, unsure, drawn = distilled("entropy"), distilled("inverse"), distilled("random")
+    assert 0 < int(sure.sum()) < sure.numel()
+    assert torch.equal(unsure, ~sure)
+    assert int(drawn.sum()) == int(sure.sum())
+    assert not torch.equal(drawn, sure)
+    assert torch.equal(drawn, distilled("random"))
 
 
 def test_a_quantile_distils_that_share_of_the_tokens(make_client: Make) -> None:

@@ -71,7 +71,8 @@ def test_a_changed_adapter_is_refused(saved: Path, read: Callable[[Path], object
     assert is_intact(RUN)
     saved.write_bytes(flipped(saved.read_bytes()))
     with pytest.raises(
-        QuorumError, match=r"A.*: damaged adapter \(its sha256 .* in models/fedavg/1/sha256.json\); run"
+        QuorumError,
+        match=r"A.*: damaged adapter \(its sha256 .* in models/fedavg/1/sha256.json\); run `dvc repro train@fedavg`",
     ):
         read(saved)
     assert not is_intact(RUN)
