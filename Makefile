@@ -122,7 +122,7 @@ chaos: chaos-crashes chaos-federation  ## all that is broken on purpose: the pip
 chaos-crashes: setup  ## kill the pipeline at 200 moments, cut its power at 60, fill its disks, and run it once more
 	@python -m pytest tests/chaos/test_crashes.py tests/chaos/test_full_disks.py -n 0 -vv
 
-chaos-federation: nginx setup setup-flower  ## break a real federation in ten ways, and knock at it uninvited (a quarter of an hour)
+chaos-federation: nginx setup setup-flower  ## break a real federation in ten ways, and knock at it uninvited (under half an hour)
 	@python -m pytest tests/chaos/test_federation_*.py -n 0 -vv
 
 STORE ?= .

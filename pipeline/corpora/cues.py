@@ -61,11 +61,12 @@ def read_cues(lines: Sequence[str]) -> Transcript:
 
 
 def _cues(lines: Sequence[str]) -> tuple[list[Cue], dict[int, Kind]]:
-    """The cues, and the kinds of other lines."""
+    """The cues, and the kinds of other lines. Notes are WebVTT's alone: elsewhere `NOTE` is a word."""
     cues: list[Cue] = []
     kinds: dict[int, Kind] = {}
     times = [bool(_TIMES.fullmatch(line) or _DAMAGED.fullmatch(line)) for line in lines]
     above, in_note, after_empty = "", False, True
+    has_notes = next(filter(None, map(str.strip, lines)), "").startswith("WEBVTT")
     for place, (line, is_above) in enumerate(zip(lines, [*times[1:], False], strict=False)):
         text = line.strip()
         if times[place]:
@@ -74,7 +75,7 @@ def _cues(lines: Sequence[str]) -> tuple[list[Cue], dict[int, Kind]]:
             above, in_note = "", False
         elif not text or (is_above and (after_empty or text.isdecimal())):
             above, kinds[place] = text, "layout"
-        elif in_note or (after_empty and _NOTE.match(line)):
+        elif in_note or (has_notes and after_empty and _NOTE.match(line)):
             in_note, kinds[place] = True, "note"
         elif not cues:
             kinds[place] = "header"

@@ -15,11 +15,11 @@ LONGEST_NAME, LONGEST_CORE, LONGEST_LINE, MOST_WORDS = 160, 60, 300, 4
 """Letters of a name, and of one without what is in brackets; letters of a line that is no words; words of a name."""
 STAMP = r"\d{1,3}:\d{1,2}(?::\d{1,2})?(?:[.,:;]\d{1,6})?"
 _CLOCK = rf"(?:\d{{1,4}}[./-]\d{{1,2}}[./-]\d{{1,4}}(?:,?\s+|T))?{STAMP}(?:Z|\s?[AaPp]\.?[Mm]\b\.?)?"
-_ONE = rf"(?:\[{_CLOCK}\]|\({_CLOCK}\)|{_CLOCK})"
+_ONE = rf"(?:\[{_CLOCK}\]|\({_CLOCK}\)|<{_CLOCK}>|\{{{_CLOCK}\}}|{_CLOCK})"
 _TO = r"\s*+(?:-->|->|-|–)\s*+"
 TIMES = rf"(?:\[{STAMP}{_TO}{STAMP}\]|\({STAMP}{_TO}{STAMP}\)|{_ONE}(?:{_TO}{_ONE})?)"
 """`0:03`, `[00:00:03]`, `10:15 AM`, `5/6/24, 10:15`, `0:03 - 0:09`."""
-_TIMED = re.compile(rf"{TIMES}(?:(?<=[\])])\s*+|\s++)(?:[-–|]\s++)?")
+_TIMED = re.compile(rf"{TIMES}(?:(?<=[\])>}}])\s*+|\s++)(?:[-–|]\s++)?")
 _BOLD = re.compile(r"^(\*\*?)([^*]{1,200})\1")
 _ITEM = re.compile(r"^(?:[-*•]|\d{1,3}[.)])\s+")
 _NUMBERED = re.compile(r"[\[(]((?:speaker|spk)[ _-]?(?:\d{1,3}|\?))[\])]\s*+[:：]?", re.IGNORECASE)

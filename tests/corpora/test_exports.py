@@ -83,6 +83,8 @@ def turns_in(folder: Path, name: str, content: str | bytes) -> list[tuple[str, s
         ("a.vtt", vtt("Bob: Yes.", "[SPEAKER_01]: No.", "So."), "Bob: Yes. | SPEAKER_01: No. | Unknown: So."),
         ("a.txt", "[SPEAKER_00]: Shall we?\nSo.\n", "SPEAKER_00: Shall we? | Unknown: So."),
         ("a.txt", "[0:01] Ann: Hi.\n[0:02] What now?\n[0:03] Really?", "Ann: Hi. What now? Really?"),
+        ("a.txt", "<0:01> Ann: Hi.\n{0:02} Bob: Ho.", "Ann: Hi. | Bob: Ho."),
+        ("a.srt", srt("Ann: Hi.", "NOTE this well."), "Ann: Hi. NOTE this well."),
         ("a.txt", "(speaker 0) Hi: you.\n(speaker ?) Me.", "speaker 0: Hi: you. | Unknown: Me."),
         ("a.txt", "[00:00.000 --> 00:02.000]   (speaker 0) Hi.\n", "speaker 0: Hi."),
         ("a.txt", "[00:00.000 --> 00:02.000]   And so\n[00:02.000 --> 00:03.000]   on.", "Unknown: And so on."),
