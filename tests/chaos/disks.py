@@ -2,14 +2,18 @@
 
 Operations are found by Python's audit events, a wrapper of `os.fsync`, and a subclass of SQLite's connection. None of
 it is undone: the process is a child that ends with its stage.
+
+And small and read-only folders in this process's own mount namespace, so that nothing stays mounted.
 """
 
 import os
 import resource
 import shutil
 import sqlite3
+import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal
@@ -19,6 +23,7 @@ STATE = ("data", "models", "reports", "results", "work")
 WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 CHANGES = ("os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.link", "os.chmod", "fcntl.flock")
 FULL = 2
+BLOCK, SIZE = 4096, 64 << 20
 Loss = Literal["names", "contents"]
 """What a cut takes of a file that was not flushed: the file with its name, or its content alone."""
 
@@ -26,8 +31,7 @@ Loss = Literal["names", "contents"]
 class Operations:
     """This process's operations from now on, below its working folder; `count`: how many so far.
 
-    Args:
-        before: (number of the operation, its kind, its path, file descriptor or connection) -> what to do before it.
+    `before`: what to do before one, of its number, its kind, and its path, file descriptor or connection.
     """
 
     def __init__(self, before: Callable[[int, str, Any], None]) -> None:
@@ -155,3 +159,41 @@ class Disk:
         for entry in os.scandir(path):
             if entry.is_dir():
                 self._names.setdefault(entry.inode(), {})
+
+
+@contextmanager
+def small_disk(folder: Path, size: int = SIZE) -> Iterator[Path]:
+    """An empty disk at a folder."""
+    with _mounted(folder, "-t", "tmpfs", "-o", f"size={size}", "none"):
+        yield folder
+
+
+@contextmanager
+def read_only(folder: Path) -> Iterator[None]:
+    """A folder that is read-only, for root as well."""
+    with _mounted(folder, "--bind", str(folder)):
+        subprocess.run(["mount", "-o", "remount,bind,ro", str(folder)], check=True)
+        yield
+
+
+@contextmanager
+def only(free: int, disk: Path) -> Iterator[None]:
+    """A small disk shrunk until so many bytes are free."""
+    found = os.statvfs(disk)
+    used = (found.f_blocks - found.f_bfree) * found.f_frsize
+    resize = ["mount", str(disk), "-o"]
+    subprocess.run([*resize, f"remount,size={used + free}"], check=True)
+    try:
+        yield
+    finally:
+        subprocess.run([*resize, f"remount,size={SIZE}"], check=True)
+
+
+@contextmanager
+def _mounted(folder: Path, *options: str) -> Iterator[None]:
+    folder.mkdir(parents=True, exist_ok=True)
+    subprocess.run(["mount", *options, str(folder)], check=True)
+    try:
+        yield
+    finally:
+        subprocess.run(["umount", "--lazy", str(folder)], check=True)

@@ -1,16 +1,20 @@
 """The tiny pipeline a stage at a time: the workspace before each stage, and the digests of what the stage leaves."""
 
+import gc
 import gzip
 import hashlib
 import json
+import os
+import sys
+import tempfile
 import time
+from collections.abc import Callable
 from contextlib import suppress
+from multiprocessing import get_context
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from workspaces import SMALL, Workspace
-
-from chaos.forked import forked
+from workspaces import SMALL, Workspace, files_of
 
 RUNS = ("fedselectkd", "fedavg", "zeroshot")
 PARAMS: dict[str, Any] = SMALL | {"runs": {name: SMALL["runs"][name] for name in RUNS}, "sections": {"main": [*RUNS]}}
@@ -28,10 +32,7 @@ Digests = dict[str, str]
 
 
 class Snapshots:
-    """Copies of the workspace before every stage.
-
-    `results`: stage -> digests of what it leaves; `seconds`: stage -> how long `dvc repro` takes for it.
-    """
+    """The workspace before every stage, digests of what the stage leaves, and how long `dvc repro` takes for it."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -48,6 +49,33 @@ class Snapshots:
     def before(self, stage: str, at: Path, *, linked: bool = True) -> Path:
         """A copy of the workspace as it was before the stage."""
         return Workspace(self._folder / stage).copied(at, linked=linked).folder
+
+
+class Ended(NamedTuple):
+    """A child's end: its exit status, or minus the signal that killed it; and its output."""
+
+    status: int | None
+    output: str
+
+
+def forked(work: Callable[[], object]) -> Ended:
+    """Run work in a child, which has all that is imported here. An exception is printed, and is status 1."""
+    with tempfile.TemporaryFile() as output:
+
+        def child() -> None:
+            for handle in (1, 2):
+                os.dup2(output.fileno(), handle)
+            sys.stdout, sys.stderr = (os.fdopen(handle, "w", buffering=1, closefd=False) for handle in (1, 2))
+            work()
+
+        gc.freeze()  # the child must not collect the parent's objects
+        process = get_context("fork").Process(target=child)
+        process.start()
+        process.join(180)
+        process.terminate()
+        process.join()
+        output.seek(0)
+        return Ended(process.exitcode, output.read().decode("utf-8", "replace"))
 
 
 def run(folder: Path, stage: str) -> None:
@@ -76,8 +104,7 @@ def digest(name: str, content: bytes) -> str:
 
 def results(folder: Path) -> Digests:
     """Every result's digest, temporary files included."""
-    paths = (path for name in RESULTS for path in (folder / name).rglob("*") if path.is_file())
-    return results_of({str(path.relative_to(folder)): path.read_bytes() for path in paths})
+    return results_of({f"{name}/{path}": held for name in RESULTS for path, held in files_of(folder / name).items()})
 
 
 def results_of(files: dict[str, bytes]) -> Digests:

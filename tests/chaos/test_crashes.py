@@ -21,8 +21,7 @@ import pytest
 from workspaces import Workspace
 
 from chaos.disks import Disk, Loss, Operations
-from chaos.forked import forked
-from chaos.snapshots import Digests, Snapshots, differences, rerun, results, results_of, run
+from chaos.snapshots import Digests, Snapshots, differences, forked, rerun, results, results_of, run
 from pipeline.workspace import files
 
 pytestmark = pytest.mark.timeout(3600)
@@ -73,9 +72,7 @@ def undisturbed(snapshots: Snapshots, stage: str, tmp_path: Path) -> tuple[dict[
 
 @pytest.mark.parametrize("how", ["killed", "power cut"])
 @pytest.mark.parametrize("stage", KILLS)
-def test_a_stage_that_dies_at_an_operation_ends_with_the_same_bytes(
-    snapshots: Snapshots, stage: str, how: str, tmp_path: Path
-) -> None:
+def test_a_stage_that_dies_ends_in_the_same_bytes(snapshots: Snapshots, stage: str, how: str, tmp_path: Path) -> None:
     _, last = undisturbed(snapshots, stage, tmp_path)
     times = KILLS[stage] if how == "killed" else CUTS
     assert last >= times, "fewer operations than moments"

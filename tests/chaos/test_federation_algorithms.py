@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 from private_meetings import CANARY
 
-from chaos.prepared_sites import RUNS, Simulation
-from chaos.sites import NODES, SELECT, Federation, Site
+from chaos.sites import NODES, RUNS, SELECT, Federation, Simulation, Site
 
 pytestmark = pytest.mark.timeout(400)
 Create = Callable[[str], Federation]

@@ -4,37 +4,26 @@ University waits in the middle of its training in round 2, or the server after i
 is broken. Only what was begun and not written is computed again.
 """
 
+import asyncio
 import os
 import signal
-import subprocess
-import sys
 import time
+from asyncio import StreamReader, StreamWriter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from pathlib import Path
+from contextlib import closing, contextmanager, suppress
+from multiprocessing import get_context
 from typing import Any
 
 import psutil
 import pytest
 
-from chaos.prepared_sites import Simulation
-from chaos.sites import PORT, STATE, Federation, Site, wait_until
-from chaos.small_disks import small_disk
+from chaos.disks import small_disk
+from chaos.sites import PORT, STATE, Federation, Simulation, Site, wait_until
 
 pytestmark = pytest.mark.timeout(400)
 ONCE = {"University": 1}
-CUT_PORT, CUT_SECONDS = 21444, 30.0
-AWAY_SECONDS = 10.0
+CUT_PORT, CUT_SECONDS, AWAY_SECONDS = 21444, 30.0, 10.0
 Outcome = dict[str, Any]
-
-
-@pytest.fixture
-def in_a_step(federation: Federation) -> Federation:
-    """University is in the middle of its training in round 2."""
-    federation.university.plan("training", 2)
-    federation.start()
-    federation.university.wait_until_met()
-    return federation
 
 
 def kill_program(name: str) -> Callable[[Site], None]:
@@ -48,51 +37,36 @@ def kill_relay(server: Site) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "kill", "starts", "again", "logged"),
+    ("at", "name", "kill", "again", "logged"),
     [
-        ("University", Site.kill, True, ONCE, ""),
-        ("University", Site.kill_itself, True, ONCE, "supernode is left over"),
-        ("University", kill_program("supernode"), False, {}, ""),
-        ("server", Site.kill, True, {}, "resuming after round 1"),
-        ("server", kill_program("superlink"), False, {}, ""),
-        ("server", kill_relay, False, {}, ""),
+        ("training", "University", Site.kill, ONCE, ""),
+        ("training", "University", Site.kill_itself, ONCE, "supernode is left over"),
+        ("training", "University", kill_program("supernode"), {}, ""),
+        ("training", "server", Site.kill, {}, "resuming after round 1"),
+        ("training", "server", kill_program("superlink"), {}, ""),
+        ("training", "server", kill_relay, {}, ""),
+        ("round", "University", Site.kill, {}, ""),
     ],
-    ids=["a node", "a node's own process", "a SuperNode", "the server", "the SuperLink", "Flower's relay"],
+    ids=["node", "node's own process", "SuperNode", "server", "SuperLink", "Flower's relay", "node between rounds"],
 )
 def test_a_kill_in_a_step_repeats_that_step_at_most(
-    in_a_step: Federation, undisturbed: Outcome, name: str, kill: Callable[[Site], None], starts: bool,
+    federation: Federation, undisturbed: Outcome, at: str, name: str, kill: Callable[[Site], None],
     again: dict[str, int], logged: str,
 ) -> None:  # fmt: skip
-    site = in_a_step.sites[name]
+    waiting, site = federation.start_until(at), federation.sites[name]
     kill(site)
-    in_a_step.university.go_on()
-    if starts:
+    waiting.go_on()
+    if kill in (Site.kill, Site.kill_itself):
         site.start()
-    assert in_a_step.outcome() == undisturbed
-    assert in_a_step.trained_again() == again
+    assert federation.outcome() == undisturbed
+    assert federation.trained_again() == again
     assert logged in site.log()
 
 
-def test_a_node_that_is_killed_between_rounds_repeats_nothing(federation: Federation, undisturbed: Outcome) -> None:
-    federation.server.plan("round", 2)
-    federation.start()
-    federation.server.wait_until_met()
-    federation.university.kill()
-    federation.server.go_on()
-    federation.university.start()
-    assert federation.outcome() == undisturbed
-    assert federation.trained_again() == {}
-
-
-def test_a_node_that_its_operator_stops_is_waited_for_without_any_rule(
-    federation_of: Callable[[str], Federation], simulation: Simulation
-) -> None:
-    """It stops in a training that allows no missing answer, and starts again after a while."""
+def test_a_stopped_node_is_waited_for(federation_of: Callable[[str], Federation], simulation: Simulation) -> None:
+    """Its operator stops it in a training that allows no missing answer, and starts it again after a while."""
     federation = federation_of("strict")
-    node = federation.university
-    node.plan("training", 2)
-    federation.start()
-    node.wait_until_met()
+    node = federation.start_until("training")
     node.stop()
     time.sleep(AWAY_SECONDS)
     node.start()
@@ -114,25 +88,10 @@ def test_a_removed_organisation_is_refused(federation: Federation) -> None:
     wait_until(lambda: "code: 2004" in node.log("supernode"), 60, "University refused")
 
 
-def test_a_training_that_raises_is_repeated(federation: Federation, undisturbed: Outcome) -> None:
-    federation.university.plan("training", 2, "raise")
-    federation.start()
-    assert federation.outcome() == undisturbed
-    assert "RuntimeError('a fault that a test has planned')" in federation.university.log()
-    assert federation.events() == [
-        ("2", "University", "missing", "failed; its operator's log says why"),
-        ("2", "University", "repeated", "is assigned again"),
-    ]
-    assert federation.trained_again() == ONCE
-
-
 @pytest.mark.usefixtures("mounts")
 def test_a_node_whose_disk_is_full_for_a_while_repeats_its_step(federation: Federation, undisturbed: Outcome) -> None:
-    node = federation.university
-    node.plan("training", 2)
-    with small_disk(node.folder / "work/federation", 8 << 20) as disk:
-        federation.start()
-        node.wait_until_met()
+    with small_disk(federation.university.folder / "work/federation", 8 << 20) as disk:
+        node = federation.start_until("training")
         with pytest.raises(OSError, match="No space left"):
             (disk / "filling").write_bytes(bytes(16 << 20))
         node.go_on()
@@ -144,25 +103,41 @@ def test_a_node_whose_disk_is_full_for_a_while_repeats_its_step(federation: Fede
     assert set(federation.trained_again()) == {"University"}
 
 
+async def forward(near: StreamReader, back: StreamWriter) -> None:
+    with closing(back), suppress(OSError):
+        far, onward = await asyncio.open_connection("127.0.0.1", PORT)
+        with closing(onward):
+            pairs = (near, onward), (far, back)
+            await asyncio.wait([asyncio.create_task(carry(*p)) for p in pairs], return_when=asyncio.FIRST_COMPLETED)
+
+
+async def carry(source: StreamReader, target: StreamWriter) -> None:
+    with suppress(OSError):
+        while content := await source.read(1 << 16):
+            target.write(content)
+            await target.drain()
+
+
+async def listen() -> None:
+    await (await asyncio.start_server(forward, "127.0.0.1", CUT_PORT)).serve_forever()
+
+
 @contextmanager
 def forwarding() -> Iterator[None]:
     """A network that is cut at its end."""
-    script = Path(__file__).with_name("network.py")
-    process = subprocess.Popen([sys.executable, str(script), str(CUT_PORT), str(PORT)])
+    process = get_context("fork").Process(target=lambda: asyncio.run(listen()))
+    process.start()
     try:
         yield
     finally:
         process.kill()
-        process.wait()
+        process.join()
 
 
 def test_a_node_whose_network_is_cut_answers_when_it_is_back(federation: Federation, undisturbed: Outcome) -> None:
-    node = federation.university
-    node.set(port=CUT_PORT)
-    node.plan("training", 2)
+    federation.university.set(port=CUT_PORT)
     with forwarding():
-        federation.start()
-        node.wait_until_met()
+        node = federation.start_until("training")
     node.go_on()
     time.sleep(CUT_SECONDS)
     assert federation.server.process.poll() is None

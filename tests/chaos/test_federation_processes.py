@@ -2,7 +2,6 @@
 
 import os
 import shutil
-import socket
 import ssl
 import subprocess
 import sys
@@ -20,6 +19,7 @@ from pipeline.errors import QuorumError
 from pipeline.federation import certificates, site_commands
 from pipeline.federation.flower.commands import APP, flower, server_programs
 from pipeline.federation.processes import Program, Supervisor
+from pipeline.federation.server import _wait_for
 from pipeline.federation.site import ServerSite
 from pipeline.workspace.files import write_text
 
@@ -38,7 +38,7 @@ def left_over() -> Iterator[Left]:
     """(folder, name) -> a program that works there, with its process id in this site's folder."""
     started: list[subprocess.Popen[bytes]] = []
 
-    def start(folder: Path, name: str = "supernode") -> subprocess.Popen[bytes]:
+    def start(folder: Path = Path(), name: str = "supernode") -> subprocess.Popen[bytes]:
         folder.mkdir(exist_ok=True)
         started.append(subprocess.Popen(SLEEPING, cwd=folder, start_new_session=True))
         write_text(STATE / f"{name}.pid", f"{started[-1].pid}\n")
@@ -72,15 +72,13 @@ def test_a_program_is_started_again_and_its_children_end_with_it(here: Path, end
 
 
 @pytest.mark.parametrize("hidden", [False, True], ids=["its folder is known", "its folder is hidden"])
-def test_programs_that_a_killed_site_left_are_killed_when_it_starts(
-    here: Path, left_over: Left, monkeypatch: pytest.MonkeyPatch, hidden: bool
-) -> None:
-    """Flower's programs hide their folder from any user but root; they started when their process id was written."""
+def test_what_a_killed_site_left_is_killed(left_over: Left, monkeypatch: pytest.MonkeyPatch, hidden: bool) -> None:
+    """At its next start. Flower's programs hide their folder from any user but root, not when they started."""
 
     def cwd(process: psutil.Process) -> str:
         raise psutil.AccessDenied(process.pid)
 
-    process = left_over(here)
+    process = left_over()
     if hidden:
         monkeypatch.setattr(psutil.Process, "cwd", cwd)
     with site_commands.running_site():
@@ -88,14 +86,14 @@ def test_programs_that_a_killed_site_left_are_killed_when_it_starts(
         assert not (STATE / "supernode.pid").exists()
 
 
-def test_a_process_id_that_belongs_to_another_program_now_is_left_alone(here: Path, left_over: Left) -> None:
-    process = left_over(here / "elsewhere")
+def test_a_process_id_that_belongs_to_another_program_now_is_left_alone(left_over: Left) -> None:
+    process = left_over(Path("elsewhere"))
     with site_commands.running_site():
         assert process.poll() is None
 
 
-def test_a_site_that_runs_is_not_started_again(here: Path, left_over: Left) -> None:
-    left_over(here, "site")
+def test_a_site_that_runs_is_not_started_again(left_over: Left) -> None:
+    left_over(name="site")
     with pytest.raises(QuorumError, match="this site runs already"), site_commands.running_site():
         pass
 
@@ -121,11 +119,6 @@ class SuperLink(BaseHTTPRequestHandler):
         self.end_headers()
 
 
-def proxy_listens() -> bool:
-    with socket.socket() as probe:
-        return probe.connect_ex(("127.0.0.1", PORT)) == 0
-
-
 @pytest.mark.skipif(shutil.which("nginx") is None, reason="left out: nginx is not on PATH")
 def test_an_adapter_of_200_megabytes_passes_the_proxy() -> None:
     """A request of more than 16 MB does not. Flower's objects have at most 4 MB, whatever the adapter's size."""
@@ -144,7 +137,7 @@ def test_an_adapter_of_200_megabytes_passes_the_proxy() -> None:
         superlink.socket = context.wrap_socket(superlink.socket, server_side=True)
         Thread(target=superlink.serve_forever, daemon=True).start()
         supervisor.start(proxy)
-        wait_until(proxy_listens, 60, "nginx")
+        _wait_for(PORT)
         trusting = ssl.create_default_context(cafile=str(certificates.AUTHORITY))
         connection = HTTPSConnection("127.0.0.1", PORT, timeout=60, context=trusting)
 

@@ -1,11 +1,10 @@
 """Planned faults in a site's own process. Python runs this file at its start if PYTHONPATH has its folder.
 
-QUORUM_CHAOS is a folder. Its planned.json, {"at": "training" | "round", "round": 2, "does": "wait" | "raise"}, is
-renamed to met.json at its moment, which comes once. "wait" goes on when met.json is gone. Every training that begins at
-a node adds a line to trainings.txt. A server sends the app in `app`, if there is one.
+QUORUM_CHAOS is a folder. Its file planned, `training` or `round`, is renamed to met at that moment of round 2, which
+comes once; the process goes on when met is gone. Every training that begins at a node adds a line to trainings.txt. A
+server sends the app in `app`, if there is one.
 """
 
-import json
 import os
 import sys
 import time
@@ -15,17 +14,11 @@ from typing import Any
 
 def meet(at: str, round_: int, folder: Path) -> None:
     """Do what is planned for this moment."""
-    planned, met = folder / "planned.json", folder / "met.json"
-    if not planned.is_file():
-        return
-    fault = json.loads(planned.read_text(encoding="utf-8"))
-    if (fault["at"], fault["round"]) != (at, round_):
-        return
-    planned.rename(met)
-    if fault["does"] == "raise":
-        raise RuntimeError("a fault that a test has planned")
-    while met.is_file():
-        time.sleep(0.05)
+    planned, met = folder / "planned", folder / "met"
+    if round_ == 2 and planned.is_file() and planned.read_text(encoding="utf-8") == at:
+        planned.rename(met)
+        while met.is_file():
+            time.sleep(0.05)
 
 
 def at_a_node(folder: Path) -> None:
