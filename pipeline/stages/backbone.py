@@ -8,7 +8,7 @@ import shutil
 from pipeline.model.obtain import obtain
 from pipeline.plan.orders import BackboneOrder, read_order
 from pipeline.workspace import layout
-from pipeline.workspace.files import link, locked, sha256_json, write_json
+from pipeline.workspace.files import flush, link, locked, make_folder, sha256_json, write_json
 
 
 def run(name: str) -> None:
@@ -26,4 +26,6 @@ def run(name: str) -> None:
             # In the repository itself: an experiment's copy of the workspace lacks a folder that git does not know.
             weights = None if order.weights is None else layout.home() / order.weights.folder
             obtain(order.backbone, shared, layout.downloads(), weights)
-        shutil.copytree(shared, folder, copy_function=link)
+        make_folder(folder)
+        shutil.copytree(shared, folder, copy_function=link, dirs_exist_ok=True)
+        flush(folder)

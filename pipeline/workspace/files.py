@@ -62,6 +62,7 @@ def link(source: Path | str, target: Path | str) -> None:
         os.link(source, target)
     except OSError:
         shutil.copy2(source, target)
+        flush(Path(target))
 
 
 @contextmanager
