@@ -36,7 +36,12 @@ def is_cues(lines: Sequence[str]) -> bool:
     texts = ["", *(line for line in map(str.strip, lines) if line)]
     starts = (above.isdecimal() or (not above and "-" not in line) for above, line in pairwise(texts))
     timed = (_TIMES.fullmatch(line) for line in texts[1:])
-    return "".join(texts[:2]).startswith("WEBVTT") or any(map(all, zip(starts, timed, strict=True)))
+    return _is_web(lines) or any(map(all, zip(starts, timed, strict=True)))
+
+
+def _is_web(lines: Sequence[str]) -> bool:
+    """Whether a text is WebVTT, by its first words."""
+    return next(filter(None, map(str.strip, lines)), "").startswith("WEBVTT")
 
 
 def read_cues(lines: Sequence[str]) -> Transcript:
@@ -66,7 +71,7 @@ def _cues(lines: Sequence[str]) -> tuple[list[Cue], dict[int, Kind]]:
     kinds: dict[int, Kind] = {}
     times = [bool(_TIMES.fullmatch(line) or _DAMAGED.fullmatch(line)) for line in lines]
     above, in_note, after_empty = "", False, True
-    has_notes = next(filter(None, map(str.strip, lines)), "").startswith("WEBVTT")
+    has_notes = _is_web(lines)
     for place, (line, is_above) in enumerate(zip(lines, [*times[1:], False], strict=False)):
         text = line.strip()
         if times[place]:

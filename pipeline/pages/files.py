@@ -15,7 +15,7 @@ from pipeline.report.notes import warnings
 from pipeline.report.page import Drawing, page, piece, place
 from pipeline.report.task_tables import federation_row
 from pipeline.runs.result_files import Result, identity_of
-from pipeline.tasks.task import Metric, load_task
+from pipeline.tasks.task import load_task
 from pipeline.workspace import layout
 from pipeline.workspace.files import empty_folder, read_json, write_json, write_text
 from pipeline.workspace.progress import say
@@ -49,22 +49,23 @@ def warnings_of(order: ReportOrder, results: Mapping[str, Result]) -> Markup:
 def _seen(order: ReportOrder, results: Mapping[str, Result]) -> dict[str, Json]:
     """Setting -> how many of its test texts are training texts, too; of settings where any are (see `_seen_of`)."""
     settings: dict[str, dict[str, list[Json]]] = {}  # setting -> run -> its examples at every seed
-    metrics: dict[str, Metric] = {}
+    tasks: dict[str, str] = {}  # setting -> its task's module
     for row in order.runs:
         if row.id in results:
             settings.setdefault(row.setting, {}).setdefault(row.name, []).extend(results[row.id]["scores"]["examples"])
-            metrics[row.setting] = load_task(order.data[row.data[0]]).metrics[0]
-    return {name: found for name, runs in settings.items() if (found := _seen_of(runs, metrics[name]))}
+            tasks[row.setting] = order.data[row.data[0]]
+    return {name: found for name, runs in settings.items() if (found := _seen_of(runs, tasks[name]))}
 
 
-def _seen_of(runs: Mapping[str, Sequence[Json]], metric: Metric) -> Json:
-    """How many test texts are trained on; above 1%, each run's mean score over examples with and without them.
+def _seen_of(runs: Mapping[str, Sequence[Json]], task: str) -> Json:
+    """How many test texts are trained on; above 1%, each run's mean of the first metric with and without them.
 
     Splits that others published stay as they are, so that scores compare. Empty if no text is trained on.
     """
     seen = {row["id"] for own in runs.values() for row in own if "seen" in row}
     if not seen:
         return {}
+    metric = load_task(task).metrics[0]
     tests, scores = {row["id"] for own in runs.values() for row in own}, {}
     for run, own in runs.items() if len(seen) > SEEN * len(tests) else ():
         every = [row for row in own if metric.name in row]

@@ -69,9 +69,9 @@ class Site:
         with (self.folder / "site.log").open("ab") as log:
             self.process = self._command(SERVER if self.name == SERVER else "node", log)
 
-    def plan(self, at: str) -> None:
-        """Plan that the site's own process waits in round 2; see `hooks/sitecustomize.py`."""
-        (self._chaos / "planned").write_text(at, encoding="utf-8")
+    def plan(self, at: str, does: str = "wait") -> None:
+        """Plan a fault in the site's own process in round 2; see `hooks/sitecustomize.py`."""
+        (self._chaos / "planned").write_text(f"{at} {does}", encoding="utf-8")
 
     def wait_until_met(self) -> None:
         wait_until((self._chaos / "met").is_file, TRAINED_SECONDS, f"{self.name}: the planned moment")

@@ -88,6 +88,18 @@ def test_a_removed_organisation_is_refused(federation: Federation) -> None:
     wait_until(lambda: "code: 2004" in node.log("supernode"), 60, "University refused")
 
 
+def test_a_training_that_raises_is_repeated(federation: Federation, undisturbed: Outcome) -> None:
+    federation.university.plan("training", "raise")
+    federation.start()
+    assert federation.outcome() == undisturbed
+    assert "RuntimeError('a fault that a test has planned')" in federation.university.log()
+    assert federation.events() == [
+        ("2", "University", "missing", "failed; its operator's log says why"),
+        ("2", "University", "repeated", "is assigned again"),
+    ]
+    assert federation.trained_again() == ONCE
+
+
 @pytest.mark.usefixtures("mounts")
 def test_a_node_whose_disk_is_full_for_a_while_repeats_its_step(federation: Federation, undisturbed: Outcome) -> None:
     with small_disk(federation.university.folder / "work/federation", 8 << 20) as disk:

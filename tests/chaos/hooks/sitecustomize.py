@@ -1,8 +1,8 @@
 """Planned faults in a site's own process. Python runs this file at its start if PYTHONPATH has its folder.
 
-QUORUM_CHAOS is a folder. Its file planned, `training` or `round`, is renamed to met at that moment of round 2, which
-comes once; the process goes on when met is gone. Every training that begins at a node adds a line to trainings.txt. A
-server sends the app in `app`, if there is one.
+QUORUM_CHAOS is a folder. Its file planned, `training` or `round` and `wait` or `raise`, is renamed to met at that time
+of round 2, which comes once; a process that waits goes on when met is gone. Every training that begins at a node adds a
+line to trainings.txt. A server sends the app in `app`, if there is one.
 """
 
 import os
@@ -15,8 +15,13 @@ from typing import Any
 def meet(at: str, round_: int, folder: Path) -> None:
     """Do what is planned for this moment."""
     planned, met = folder / "planned", folder / "met"
-    if round_ == 2 and planned.is_file() and planned.read_text(encoding="utf-8") == at:
+    if round_ != 2 or not planned.is_file():
+        return
+    moment, does = planned.read_text(encoding="utf-8").split()
+    if moment == at:
         planned.rename(met)
+        if does == "raise":
+            raise RuntimeError("a fault that a test has planned")
         while met.is_file():
             time.sleep(0.05)
 
