@@ -143,12 +143,10 @@ def make_client() -> Callable[..., LocalClientData]:
     """Clients over tiny prefixes held in memory: `make_client(backbone, first example, count, **training)`."""
 
     def make(backbone: Backbone, first: int, count: int, **training: Any) -> LocalClientData:
-        prefixes: dict[str, Prefix] = {}
-        entries = []
-        for number in range(first, first + count):
-            rendered = backbone.render(make_example(number), Limits(90, 48))
-            prefixes[str(number)] = backbone.encode(rendered, for_generation=False)[0]
-            entries.append(Entry(f"e{number}", str(number), len(rendered.target)))
+        numbers = range(first, first + count)
+        rendered = {str(number): backbone.render(make_example(number), Limits(90, 48)) for number in numbers}
+        prefixes = {key: backbone.encode(own, for_generation=False)[0] for key, own in rendered.items()}
+        entries = [Entry(f"e{key}", key, len(own.target)) for key, own in rendered.items()]
         local = replace(TRAINING, **training)
         return LocalClientData(entries[:-1], entries[-1:], backbone, lambda keys: [prefixes[k] for k in keys], local)
 

@@ -41,18 +41,15 @@ def answers(made: Faulty, *names: str, version: int = 1) -> list[Arrival | Failu
     return list(made.arrivals())
 
 
-def trained(
-    algorithm: Algorithm, faults: Faults, rounds: int, *, folder: Path | None = None, selected: int = 20
-) -> Progress:
-    """Some of eight clients a round; continues from a checkpoint in the folder."""
+def trained(algorithm: Algorithm, faults: Faults, rounds: int, folder: Path | None = None) -> Progress:
+    """All eight clients a round, though more are asked for; continues from a checkpoint in the folder."""
     done = load_progress(folder, "key") if folder else None
     inner = engine(algorithm, **MANY)
     inner.private = done[1] if done else begin(dict.fromkeys(MANY, ClientState(one(0.0))), folder)
     made = Faulty(inner, faults, RULES.deadline, seed=1, sends=algorithm.sends)
     saving = [Checkpointing("key", inner.private)] if folder else []
     begun = done[0] if done else initial_progress(algorithm, one(0.0), made)
-    who = Participation(clients_per_round=selected)
-    return run_rounds(algorithm, made, begun, who, [Stopping(rounds, 99), *saving], seed=1, rules=RULES)
+    return run_rounds(algorithm, made, begun, Participation(20), [Stopping(rounds, 99), *saving], seed=1, rules=RULES)
 
 
 def test_clients_answer_in_the_order_of_their_durations() -> None:
@@ -115,7 +112,7 @@ def test_a_duplicated_answer_arrives_twice() -> None:
     ],
 )
 def test_poison_that_can_be_recognized_is_refused(kind: Poison, why: str) -> None:
-    progress = trained(FEDAVG, Faults(poisoned={"client-03": kind}), 3, selected=8)
+    progress = trained(FEDAVG, Faults(poisoned={"client-03": kind}), 3)
     assert [(event.client, event.kind, event.why) for event in progress.events] == [("client-03", "refused", why)] * 3
 
 
@@ -131,7 +128,7 @@ def test_a_reversed_update_points_the_other_way(algorithm: Algorithm) -> None:
 def test_a_training_with_faults_resumes_after_each_round_bit_for_bit(algorithm: Algorithm, tmp_path: Path) -> None:
     """After every round a new process reads the checkpoint, while clients of a buffer still train."""
     for rounds in range(1, 7):
-        resumed = trained(algorithm, EVERYTHING, rounds, folder=tmp_path)
+        resumed = trained(algorithm, EVERYTHING, rounds, tmp_path)
     through = trained(algorithm, EVERYTHING, 6)
     assert (resumed.history, resumed.events, resumed.clock) == (through.history, through.events, through.clock)
     assert same(resumed.server.adapter, through.server.adapter)
@@ -153,8 +150,7 @@ def test_a_round_ends_with_the_first_update_and_the_others_remain_pending() -> N
     progress = filled(1, Faults(spread=1.0), 1, A=4.0, B=8.0)
     (pending,) = progress.pending
     answered = {"A": "B", "B": "A"}[pending.name]
-    assert pending.version == 1
-    assert number(progress.server.adapter) == {"A": 2.0, "B": 4.0}[answered]
+    assert (pending.version, number(progress.server.adapter)) == (1, {"A": 2.0, "B": 4.0}[answered])
     assert [row.client for row in progress.history if row.steps] == [answered]
 
 
@@ -167,8 +163,7 @@ def test_updates_of_earlier_rounds_are_taken() -> None:
 
 def test_a_client_that_failed_can_be_selected_again() -> None:
     progress = filled(2, Faults(dropout=0.5), 8, A=4.0, B=8.0, C=12.0, D=16.0)
-    assert progress.round == 8
-    assert {event.kind for event in progress.events} == {"arrived", "missing", "repeated"}
+    assert (progress.round, {event.kind for event in progress.events}) == (8, {"arrived", "missing", "repeated"})
     assert len(progress.pending) <= 4
 
 

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterator
+from unittest.mock import patch
 
 import pytest
 import torch
@@ -12,7 +13,7 @@ from pipeline.engines.in_process import InProcess
 from pipeline.errors import QuorumError
 from pipeline.federated.algorithm import Sent, Update
 from pipeline.federated.collector import UpdateCollector
-from pipeline.federated.engine import Arrival, Assignment, Losses
+from pipeline.federated.engine import Assignment, Losses
 from pipeline.federated.randomness import Randomness
 from pipeline.federated.tolerance import STRICT
 from pipeline.federated.wire import transmitted
@@ -26,21 +27,16 @@ def scored(made: InProcess, name: str, server: float | None, began: float, versi
     return made.score([name], None if server is None else one(server), one(began), version)[name]
 
 
-class Backwards(InProcess):
-    """The last assignment is answered first."""
-
-    def arrivals(self) -> Iterator[Arrival]:
-        yield from list(super().arrivals())[::-1]
-
-
 def collected(made: InProcess) -> Iterator[Update]:
     """The updates of the first round, in which A and B are sent 0."""
     return UpdateCollector(made, FEDAVG, STRICT, "", 1, Sent(one(0.0)), {}, 0.0).in_order("AB")
 
 
 def test_updates_are_in_the_order_of_names_in_any_order_of_answers() -> None:
-    found = collected(engine(FEDAVG, Backwards, A=4.0, B=8.0))
-    assert [number(update.adapter) for update in found] == [2.0, 4.0]
+    """The last assignment is answered first."""
+    made = engine(FEDAVG, A=4.0, B=8.0)
+    with patch.object(made, "arrivals", lambda: reversed([*InProcess.arrivals(made)])):
+        assert [number(update.adapter) for update in collected(made)] == [2.0, 4.0]
 
 
 def test_an_update_arrives_before_the_next_client_trains() -> None:
@@ -132,7 +128,6 @@ def test_a_pooled_model_is_scored_for_every_client() -> None:
 @pytest.mark.parametrize("loss", [math.nan, math.inf])
 def test_a_validation_loss_that_is_not_finite_is_one_line(loss: float) -> None:
     made = engine(FEDAVG, A=4.0)
-    with pytest.raises(QuorumError, match=f"round 2, client A: the validation loss is {loss}; lower") as caught:
+    with pytest.raises(QuorumError, match=rf"^.*round 2, client A: the validation loss is {loss}; lower.*\Z"):
         scored(made, "A", loss, 0.0, 2)
-    assert "\n" not in str(caught.value)
     assert "server" not in made.private.best

@@ -11,6 +11,7 @@ from unittest.mock import patch
 
 import pytest
 from federations import INITIAL, build, locals_of, same, three, train
+from pydantic import ValidationError
 from safetensors.torch import load
 from wires import ALGORITHMS, FACTS, JOB, Disturbance, Wire, equal, lost, nodes, silent, timeless, trained, wire
 
@@ -25,6 +26,7 @@ from pipeline.federated.wire import serialize
 
 FEDAVG, SELECTIVE = ALGORITHMS["fedavg"], ALGORITHMS["fedselectkd, own"]
 BODY = serialize(Sent(INITIAL))
+OVER_ONE = "reports share_distilled 1.5, which is not between 0 and 1"
 
 
 @pytest.mark.parametrize("selected", [None, 2], ids=["all", "two of three"])
@@ -78,19 +80,15 @@ def test_whatever_happens_on_the_way_the_bits_are_the_same(make_client: Any, tmp
     assert disturbed.events[0].kind == ("missing" if what in ("lost", "cut") else "refused")
 
 
-def test_a_failed_request_is_repeated_after_a_pause(
-    make_client: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_failed_request_is_repeated_after_a_pause(make_client: Any, tmp_path: Path) -> None:
     """A minute after the failure: of a training that was lost, and of a score. No loss changes."""
     slept: list[float] = []
-    monkeypatch.setattr("pipeline.engines.remote.time.sleep", slept.append)
-    made = wire(FEDAVG, three(make_client), tmp_path, lost)
-    made.disturbances.extend([lambda answer: [answer]] * 3 + [lost])
+    made = wire(FEDAVG, three(make_client), tmp_path, lost, *[lambda answer: [answer]] * 3, lost)
     still = trained(FEDAVG, wire(FEDAVG, three(make_client), tmp_path / "still"), 1)
-    again = trained(FEDAVG, made, 1, rules=Tolerance(repeats=1, pause=60.0))
+    with patch("pipeline.engines.remote.time.sleep", slept.append):
+        again = trained(FEDAVG, made, 1, rules=Tolerance(repeats=1, pause=60.0))
     assert timeless(again.history) == timeless(still.history)
-    assert len(slept) == 2
-    assert all(0 < seconds <= 60 for seconds in slept)
+    assert [0 < seconds <= 60 for seconds in slept] == [True, True]
 
 
 def test_a_node_that_never_scores_ends_the_training_in_one_line(make_client: Any, tmp_path: Path) -> None:
@@ -102,9 +100,6 @@ def test_silence_is_late_at_the_deadline(make_client: Any, tmp_path: Path) -> No
     made = wire(FEDAVG, three(make_client), tmp_path, silent)
     progress = trained(FEDAVG, made, 1, rules=Tolerance(minimum=2, deadline=0.05))
     assert [(event.client, event.why) for event in progress.events] == [("A", "did not answer within 0.05 s")]
-
-
-OVER_ONE = "reports share_distilled 1.5, which is not between 0 and 1"
 
 
 @pytest.mark.parametrize(
@@ -136,7 +131,7 @@ def test_a_reply_to_anything_but_a_training_has_no_figures(make_client: Any, tmp
 
 @pytest.fixture
 def node(make_client: Any, tmp_path: Path) -> Node:
-    return nodes(FEDAVG, three(make_client), tmp_path)["A"]
+    return nodes(SELECTIVE, three(make_client), tmp_path)["A"]
 
 
 def replied(node: Node, kind: Any, number: int, body: bytes = BODY, job: str = JOB, **more: Any) -> Reply:
@@ -156,6 +151,21 @@ def test_a_node_refuses_another_job_another_content_and_another_server(node: Nod
     assert replied(node, "train", 1).error is None
     assert replied(node, "train", 1, other).error == "another_content"
     assert replied(node, "score", 1, began="0" * 64).error == "another_server"
+
+
+def test_a_job_of_other_participants_begins_again_and_the_former_job_is_saved(node: Node) -> None:
+    """The same order with other data somewhere: the first round is trained again, from the initial adapter."""
+    first = [replied(node, "train", number, job=f"{JOB}-one") for number in (1, 2, 3)]
+    again = replied(node, "train", 1, job=f"{JOB}-two")
+    assert again.model_copy(update={"job": f"{JOB}-one", "seconds": first[0].seconds}) == first[0]
+    assert replied(node, "train", 3, job=f"{JOB}-one") == first[2]
+    assert replied(node, "train", 1, job=f"{JOB}-one").error == "an_earlier_round"
+
+
+@pytest.mark.parametrize("job", ["../elsewhere", "a/b", "", "a-b-c"])
+def test_a_job_names_a_folder_and_nothing_else(job: str) -> None:
+    with pytest.raises(ValidationError):
+        Request(kind="train", job=job, round=1, nonce="n")
 
 
 def test_what_a_node_cannot_save_it_has_not_done(node: Node) -> None:
@@ -188,12 +198,8 @@ def test_what_travels_is_the_declared_list(make_client: Any, tmp_path: Path) -> 
     algorithm = ALGORITHMS["scaffold"]
     made = wire(algorithm, three(make_client), tmp_path)
     trained(algorithm, made, 2)
-    allowed = {
-        f"{record}{name}": (tensor.shape, tensor.dtype)
-        for name, tensor in INITIAL.items()
-        for record in ("adapter/", "memory/variate.")
-    }
-    count = 0
+    records, count = ("adapter/", "memory/variate."), 0
+    allowed = {f"{record}{name}": (t.shape, t.dtype) for name, t in INITIAL.items() for record in records}
     for way, header, body in made.seen:
         fields = json.loads(header)
         assert set(fields) == set((Request if way == "down" else Reply).model_fields)

@@ -6,16 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from federations import INITIAL, build, same, three, train
-from pydantic import ValidationError
-from wires import ALGORITHMS, JOB, Disturbance, Wire, equal, lost, nodes, silent, trained, unchanged, wire
+from federations import build, same, three, train
+from wires import ALGORITHMS, Wire, equal, lost, nodes, silent, trained, unchanged, wire
 
-from pipeline.engines.messages import Reply, Request
 from pipeline.engines.remote import Delivered, Undelivered
-from pipeline.federated.algorithm import Sent
 from pipeline.federated.state import Progress
 from pipeline.federated.tolerance import Tolerance
-from pipeline.federated.wire import serialize
 
 FEDAVG, SELECTIVE = ALGORITHMS["fedavg"], ALGORITHMS["fedselectkd, own"]
 
@@ -69,24 +65,20 @@ def killed_in(number: int, made: Wire, **options: Any) -> Progress | None:
 
 
 def test_a_round_that_is_repeated_with_other_updates_is_scored_again(make_client: Any, tmp_path: Path) -> None:
-    """Two of three updates suffice. A's reply is lost, the others are averaged and scored, and the server is killed.
-    Then A's reply is there: nodes have scored a model of round 1 that was never saved.
-    """
+    """Two of three updates suffice. A's reply is lost, the others are averaged and scored, and the server is killed."""
     rules = Tolerance(minimum=2)
     through = trained(FEDAVG, wire(FEDAVG, three(make_client), tmp_path / "through"), 2, rules=rules)
     made = wire(FEDAVG, three(make_client), tmp_path / "killed", lost)
     assert killed_in(1, made, algorithm=FEDAVG, rounds=2, rules=rules) is None
+    # Now A's reply is there: nodes have scored a model of round 1 that was never saved.
     assert equal(trained(FEDAVG, made, 2, rules=rules), through)
-    best = made.nodes["A"]._engine.private.best
-    assert {owner: best[owner]["A"].loss for owner in best} == {
-        owner: min(row.loss_of(owner) for row in through.history if row.client == "A") for owner in best
-    }
+    best, rows = made.nodes["A"]._engine.private.best, [row for row in through.history if row.client == "A"]
+    assert all(own["A"].loss == min(row.loss_of(owner) for row in rows) for owner, own in best.items())
 
 
 def test_a_slow_clients_losses_are_left_out_if_a_round_does_not_need_it(make_client: Any, tmp_path: Path) -> None:
     """A answers neither the training nor the score of round 1; in round 2 it is sent both models."""
-    disturbances: list[Disturbance] = [silent, unchanged, unchanged, silent]
-    made = wire(FEDAVG, three(make_client), tmp_path, *disturbances)
+    made = wire(FEDAVG, three(make_client), tmp_path, silent, unchanged, unchanged, silent)
     progress = trained(FEDAVG, made, 2, rules=Tolerance(minimum=2, deadline=0.2))
     assert [(row.round, row.client) for row in progress.history] == [(1, "B"), (1, "C"), (2, "A"), (2, "B"), (2, "C")]
     assert all(row.server_validation_loss is not None for row in progress.history)
@@ -109,23 +101,3 @@ def test_a_buffer_does_not_wait_for_a_busy_clients_losses(make_client: Any, tmp_
     algorithm = build("FedBuff", buffer=2)
     progress = trained(algorithm, Slow(nodes(algorithm, three(make_client), tmp_path)), 3)
     assert {row.client for row in progress.history} == {"A", "B"}
-
-
-def test_a_job_of_other_participants_begins_again_and_the_former_job_is_saved(make_client: Any, tmp_path: Path) -> None:
-    """The same order with other data somewhere: the first round is trained again, from the initial adapter."""
-    node = nodes(SELECTIVE, three(make_client), tmp_path)["A"]
-
-    def trained_in(job: str, number: int) -> Reply:
-        return node.answer(Request(kind="train", job=job, round=number, nonce="n"), serialize(Sent(INITIAL)))[0]
-
-    first = [trained_in(f"{JOB}-one", number) for number in (1, 2, 3)]
-    again = trained_in(f"{JOB}-two", 1)
-    assert again.model_copy(update={"job": f"{JOB}-one", "seconds": first[0].seconds}) == first[0]
-    assert trained_in(f"{JOB}-one", 3) == first[2]
-    assert trained_in(f"{JOB}-one", 1).error == "an_earlier_round"
-
-
-@pytest.mark.parametrize("job", ["../elsewhere", "a/b", "", "a-b-c"])
-def test_a_job_names_a_folder_and_nothing_else(job: str) -> None:
-    with pytest.raises(ValidationError):
-        Request(kind="train", job=job, round=1, nonce="n")

@@ -8,13 +8,9 @@ from pipeline.evaluation.agreement import kappa, shares
 
 def ratings(*raters: str, client: str = "A") -> pd.DataFrame:
     """Each rater's outcomes, as in `wlt`, of examples 0, 1, 2 of as many meetings; `-` is no rating."""
-    outcomes = {"w": "win", "l": "loss", "t": "tie"}
-    rows = [
-        {"client": client, "criterion": "c", "outcome": outcomes[o]} | dict.fromkeys(("meeting", "example", "item"), n)
-        for rater in raters
-        for n, o in enumerate(rater)
-        if o != "-"
-    ]
+    outcomes, common = {"w": "win", "l": "loss", "t": "tie"}, {"client": client, "criterion": "c"}
+    rated = [(n, outcomes[o]) for rater in raters for n, o in enumerate(rater) if o != "-"]
+    rows = [common | {"outcome": o} | dict.fromkeys(("meeting", "example", "item"), n) for n, o in rated]
     return pd.DataFrame(rows).astype(str)
 
 

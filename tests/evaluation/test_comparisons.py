@@ -64,19 +64,13 @@ def test_over_seeds_each_seed_is_an_observation_and_one_alone_has_no_interval() 
 
 
 def test_cochrans_q_of_two_seeds_by_hand() -> None:
-    """Groups 0, 2 and 4, 6: means 1 and 5, squared standard errors 2/1 · (1² + 1²)/2² = 1: Q = 8 with 1 degree.
-
-    Seeds that share groups are not tested.
-    """
+    """Groups 0, 2 and 4, 6: means 1 and 5, squared standard errors 2/1 · (1² + 1²)/2² = 1: Q = 8 with 1 degree."""
     assert cochran({1: {"c": clusters(0, 2)}, 2: {"c": clusters(4, 6, first=2)}}) == pytest.approx(0.004678, abs=1e-5)
-    assert cochran({1: {"c": clusters(0, 2)}, 2: {"c": clusters(4, 6)}}) is None
+    assert cochran({1: {"c": clusters(0, 2)}, 2: {"c": clusters(4, 6)}}) is None, "seeds that share groups"
 
 
 def test_where_seeds_disagree_their_own_spread_gives_intervals_and_p() -> None:
-    """Effects 0 and 10: mean 5, standard error 5, t of one degree of freedom 12.706.
-
-    At equal length 1 and 3: 2 ± 12.706. Pooled it would be the intercept of all examples.
-    """
+    """Effects 0 and 10: mean 5, standard error 5, t of one degree of freedom 12.706."""
     lengths = {seed: AtLength(gain + 2 * LOGS, LOGS, list("abcd")) for seed, gain in ((1, 1.0), (2, 3.0))}
     effect = effect_of(comparison(), DISAGREEING, lengths)
     pooled, equal = effect.pooled, effect.at_equal_length
@@ -85,6 +79,7 @@ def test_where_seeds_disagree_their_own_spread_gives_intervals_and_p() -> None:
     assert effect.p == pytest.approx(0.5)  # t = 1 with 1 degree of freedom
     assert pooled.value == pytest.approx(5)
     assert pooled.high < 15, "of eight groups, not of two seeds"
+    # At equal length 1 and 3: 2 ± 12.706. Pooled it would be the intercept of all examples.
     assert (equal.value, *equal.ends) == pytest.approx((2, 2 - 12.706, 2 + 12.706), abs=0.01)
 
 

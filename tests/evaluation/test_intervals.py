@@ -93,8 +93,7 @@ def test_how_far_clients_lie_apart_is_no_noise_of_a_level() -> None:
 
 def test_a_point_has_no_ends_in_text_and_files() -> None:
     point = Interval(1.0, 0.5, 1.5, 0.25).alone()
-    assert point.span(2) == ""
-    assert point.rounded(2) == {"value": 1.0, "standard_error": 0.25}
+    assert (point.span(2), point.rounded(2)) == ("", {"value": 1.0, "standard_error": 0.25})
     assert Interval(1.0, -0.5, 1.5).span(1, "+") == "−0.5 … +1.5"
 
 

@@ -38,13 +38,11 @@ def test_what_texts_add_has_the_metric_as_its_mean() -> None:
 
 
 def test_seeds_are_averaged_text_by_text() -> None:
-    """(1 + 3) / 2 and (5 + 1) / 2: 2 and 3, whose mean is 2.5.
-
-    Where seed 1 judges t0 alone, it costs nothing: (100 + (100 + 50) / 2) / 2 = 87.5, the mean of the seeds' means.
-    """
+    """(1 + 3) / 2 and (5 + 1) / 2: 2 and 3, whose mean is 2.5."""
     both = {1: rows(1.0, 5.0), 2: rows(3.0, 1.0)}
     assert [value for _, value in linear(both, SCORE).values()] == [2.0, 3.0]
     assert with_interval(both, SCORE, 100).value == 2.5
+    # Where seed 1 judges t0 alone, it costs nothing: (100 + (100 + 50) / 2) / 2, the mean of the seeds' means.
     assert with_interval({1: rows(100.0), 2: rows(100.0, 50.0)}, SCORE, 100).value == 87.5
 
 

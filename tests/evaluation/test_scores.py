@@ -10,9 +10,8 @@ def example(identity: str, meeting: str, rouge: float, loss: float, tokens: int 
 
 def test_a_run_without_predictions_has_its_loss_alone_and_turns_of_the_source_have_none() -> None:
     about = {"id": "x", "client": "A", "group": "m"}
-    lost, turns = read_rows([about | {"items": 10, "loss_sum": 20.0}, about | {"text": "hash", "average": 20.0}])
-    assert lost == Scored("x", "A", "m", 10, {"loss": 20.0})
-    assert turns == Scored("x", "A", "m", 0, {"average": 20.0})
+    rows = read_rows([about | {"items": 10, "loss_sum": 20.0}, about | {"text": "hash", "average": 20.0}])
+    assert rows == [Scored("x", "A", "m", 10, {"loss": 20.0}), Scored("x", "A", "m", 0, {"average": 20.0})]
 
 
 def test_loss_is_a_mean_over_tokens_rouge_over_examples() -> None:

@@ -58,13 +58,11 @@ def test_each_examples_words_are_counted_over_the_passes() -> None:
 
 
 def test_shares_of_words_come_with_intervals_over_meetings() -> None:
-    """Two meetings: 2 of 4 nouns and 1 of 2 determiners distilled in one, all of 4 and 2 in the other.
-
-    Distilled: 9 of 12. Nouns among the distilled: 6 of 9; determiners among the 3 others: 1.
-    """
+    """Two meetings: 2 of 4 nouns and 1 of 2 determiners distilled in one, all of 4 and 2 in the other."""
     seen = {"NOUN": 4, "DET": 2}
     meetings = {"first": Tally(seen, {"NOUN": 2, "DET": 1}, 0, 0.0), "second": Tally(seen, seen, 0, 0.0)}
     rows = {row["share"]: row for row in shares_of("run", "A", meetings, 200)}
+    # Distilled: 9 of 12. Nouns among the distilled: 6 of 9; determiners among the 3 others: 1.
     values = {"distilled": 0.75, "content": 0.6667, "content_given_distilled": 0.6667}
     values["closed_given_not_distilled"] = 0.3333
     assert {name: row["value"] for name, row in rows.items()} == values

@@ -139,25 +139,22 @@ def test_scaffold_moves_its_variate_by_the_share_of_examples_that_took_part() ->
 
 
 def test_ditto_sends_one_adapter_and_stores_another() -> None:
-    """Shared 1, personal 5, the optimum is 3, μ = 0.5: sent 2, stored 4, the personal one pulled by 0.5 (5 − 1) = 2.
-
-    Two trainings of 3 steps and 1.5 s each; the loss is the personal one's, its start.
-    """
+    """Shared 1, personal 5, the optimum is 3, μ = 0.5: sent 2, stored 4, the personal one pulled by 0.5 (5 − 1) = 2."""
     client = Halfway(3.0, steps=3, seconds=1.5)
     algorithm = build("Ditto", mu=0.5)
     state, sent, trace = algorithm.client_update(Sent(one(1.0)), ClientState(one(5.0)), client, RNG)
     assert (number(sent.adapter), number(state.adapter)) == (2.0, 4.0)
     assert client.trainings == [(1.0, None, None), (5.0, None, 2.0)]
+    # Two trainings of 3 steps and 1.5 s each; the loss is the personal one's, its start.
     assert (sent.steps, trace.steps, trace.seconds, trace.loss) == (6, 6, 3.0, 5.0)
     assert algorithm.passes == 2
 
 
 def test_the_mean_of_the_others() -> None:
     """2 with 1 example and 6 with 3: w = 5. Without the first, without the second; alone, the teacher is the server."""
-    means = [
-        fedselectkd.others_mean(one(5.0), one(own), share) for own, share in ((2.0, 1 / 4), (6.0, 3 / 4), (2.0, 1))
-    ]
-    assert [number(mean) for mean in means] == pytest.approx([6.0, 2.0, 5.0])
+    shares = (2.0, 1 / 4), (6.0, 3 / 4), (2.0, 1)
+    means = [number(fedselectkd.others_mean(one(5.0), one(own), share)) for own, share in shares]
+    assert means == pytest.approx([6.0, 2.0, 5.0])
 
 
 @pytest.mark.parametrize(

@@ -106,11 +106,7 @@ def test_a_round_is_reported_in_one_line_and_its_rows_are_passed_on(capsys: pyte
 
 
 def test_metrics_have_the_name_of_their_client_and_the_servers_are_logged_once_a_round() -> None:
-    rows = [
-        Round(1, 1, "A", 2.5, steps=4, figures={"tau": 5.0, "server/norm": 3.0}),
-        Round(1, 1, "B", figures={"server/norm": 3.0}),
-    ]
-    assert list(metrics_by_row(rows, ["train_loss", "steps"])) == [
-        (1, {"A/train_loss": 2.5, "A/steps": 4.0, "A/tau": 5.0, "server/norm": 3.0}),
-        (1, {"B/steps": 0.0}),
-    ]
+    norm = {"server/norm": 3.0}
+    rows = [Round(1, 1, "A", 2.5, steps=4, figures={"tau": 5.0} | norm), Round(1, 1, "B", figures=norm)]
+    of_a = {"A/train_loss": 2.5, "A/steps": 4.0, "A/tau": 5.0} | norm
+    assert list(metrics_by_row(rows, ["train_loss", "steps"])) == [(1, of_a), (1, {"B/steps": 0.0})]

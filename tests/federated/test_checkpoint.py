@@ -71,10 +71,8 @@ def test_a_checkpoint_gives_back_all_that_was_saved(tmp_path: Path) -> None:
     def tensors(*names: str) -> dict[str, Tensor]:
         return {name: torch.tensor([float(next(numbers))]) for name in names}
 
-    history = (
-        Round(1, 6, "A", 2.5, None, 2.0, 2.25, steps=3, bytes_up=7, seconds=1.5, figures={"tau": 5.0}),
-        Round(1, 7, "A", server_validation_loss=2.125),
-    )
+    first = Round(1, 6, "A", 2.5, None, 2.0, 2.25, steps=3, bytes_up=7, seconds=1.5, figures={"tau": 5.0})
+    history = (first, Round(1, 7, "A", server_validation_loss=2.125))
     progress = Progress(7, ServerState(tensors("w"), tensors("m")), {"A": 2.0}, stale=2, history=history)
     private = begin({name: ClientState(tensors("w"), tensors("v.w", "step")) for name in ("A", "B")}, tmp_path)
     private.best_of("local")["A"] = Best(5, 2.0, tensors("w"), tensors("w"), tensors("w"))
@@ -86,21 +84,15 @@ def test_a_checkpoint_gives_back_all_that_was_saved(tmp_path: Path) -> None:
     assert loaded[0].history == history
 
 
-def changed(folder: Path, statement: str, *values: Any) -> None:
-    """Break a checkpoint's file from inside."""
-    with closing(sqlite3.connect(folder / FILE)) as file:
-        file.execute(statement, values)
-        file.commit()
-
-
-def blobs_of(folder: Path) -> set[str]:
-    with closing(sqlite3.connect(folder / FILE)) as file:
-        return {name for (name,) in file.execute("SELECT name FROM blobs")}
+def sql(folder: Path, statement: str, *values: Any) -> list[Any]:
+    """Read a checkpoint's file, or break it from inside."""
+    with closing(sqlite3.connect(folder / FILE)) as file, file:
+        return file.execute(statement, values).fetchall()
 
 
 def test_only_blobs_of_the_last_round_are_stored(saved: Path) -> None:
     text = Blobs(saved).state()
-    assert all(name in text for name in blobs_of(saved))
+    assert all(name in text for (name,) in sql(saved, "SELECT name FROM blobs"))
 
 
 def test_equal_tensors_are_stored_once(tmp_path: Path) -> None:
@@ -110,7 +102,7 @@ def test_equal_tensors_are_stored_once(tmp_path: Path) -> None:
     private = begin({"A": ClientState(adapter)}, tmp_path)
     private.best_of("local")["A"] = private.best_of("server")["A"] = best
     save_progress(KEY, Progress(1, ServerState(dict(adapter))), private)
-    assert blobs_of(tmp_path) == {digest(adapter)}
+    assert sql(tmp_path, "SELECT name FROM blobs") == [(digest(adapter),)]
 
 
 def test_what_a_full_disk_rolled_back_is_written_again(tmp_path: Path) -> None:
@@ -138,14 +130,14 @@ def test_without_a_finished_round_there_is_no_checkpoint(tmp_path: Path) -> None
 OTHER = "UPDATE state SET content = json_set(content, '$.key', ?)"
 WITHOUT = "UPDATE state SET content = json_remove(content, ?)"
 DAMAGES: dict[str, tuple[Callable[[Path], Any], str]] = {
-    "a truncated blob": (lambda f: changed(f, "UPDATE blobs SET content = substr(content, 2)"), "missing or damaged"),
-    "a missing blob": (lambda f: changed(f, "DELETE FROM blobs"), "missing or damaged"),
+    "a truncated blob": (lambda f: sql(f, "UPDATE blobs SET content = substr(content, 2)"), "missing or damaged"),
+    "a missing blob": (lambda f: sql(f, "DELETE FROM blobs"), "missing or damaged"),
     "a header alone": (lambda f: (f / FILE).write_bytes((f / FILE).read_bytes()[:20]), "damaged"),
     "a truncated file": (lambda f: (f / FILE).write_bytes((f / FILE).read_bytes()[:5000]), "damaged"),
-    "half a state": (lambda f: changed(f, "UPDATE state SET content = '{'"), "damaged"),
-    "another order": (lambda f: changed(f, OTHER, "other"), "checkpoint of another order"),
-    "no progress": (lambda f: changed(f, WITHOUT, "$.progress"), "damaged checkpoint .*progress"),
-    "no private state": (lambda f: changed(f, WITHOUT, "$.private"), "damaged checkpoint .*private"),
+    "half a state": (lambda f: sql(f, "UPDATE state SET content = '{'"), "damaged"),
+    "another order": (lambda f: sql(f, OTHER, "other"), "checkpoint of another order"),
+    "no progress": (lambda f: sql(f, WITHOUT, "$.progress"), "damaged checkpoint .*progress"),
+    "no private state": (lambda f: sql(f, WITHOUT, "$.private"), "damaged checkpoint .*private"),
 }
 
 
@@ -153,9 +145,8 @@ DAMAGES: dict[str, tuple[Callable[[Path], Any], str]] = {
 def test_a_damaged_checkpoint_is_one_line(saved: Path, damage: str) -> None:
     apply, what = DAMAGES[damage]
     apply(saved)
-    with pytest.raises(QuorumError, match=rf"{what}.*; delete .* and run again") as caught:
+    with pytest.raises(QuorumError, match=rf"^.*{what}.*; delete .* and run again.*\Z"):
         load_progress(saved, KEY)
-    assert "\n" not in str(caught.value)
 
 
 def test_a_folder_that_cannot_be_written_is_one_line(saved: Path, tmp_path: Path) -> None:

@@ -26,8 +26,6 @@ from pipeline.federated.state import Progress
 from pipeline.federated.tolerance import STRICT, Tolerance
 from pipeline.model.adapter import Adapter
 
-Disturbance = Callable[[Arrival], list[Arrival | Failure]]
-
 
 class Disturbed(InProcess):
     """A client's next answers are disturbed as its list says; after that they are unchanged."""
@@ -40,7 +38,7 @@ class Disturbed(InProcess):
             yield from DISTURBANCES[own.popleft()](arrival) if own else [arrival]
 
 
-DISTURBANCES: dict[str, Disturbance] = {
+DISTURBANCES: dict[str, Callable[[Arrival], list[Arrival | Failure]]] = {
     "silent": lambda arrival: [Failure(arrival.name, arrival.version, "never begins")],
     "twice": lambda arrival: [arrival, arrival],
     "nan": lambda arrival: [replace(arrival, update=replace(arrival.update, adapter=one(float("nan"))))],
@@ -48,6 +46,8 @@ DISTURBANCES: dict[str, Disturbance] = {
 }
 MISSING = ("B", "missing", "never begins")
 TOO_FEW = "2 of 3 clients answered well, and 3 are needed (B: never begins)"
+W, B = torch.zeros(2, 3), torch.zeros(2)
+GOOD = {"w": W, "b": B}
 
 
 def trained(rules: Tolerance = STRICT, rounds: int = 1, algorithm: Algorithm = FEDAVG, **plan: list[str]) -> Progress:
@@ -79,8 +79,7 @@ def test_which_updates_a_round_counts(
 def test_what_is_bad_never_reaches_an_aggregate() -> None:
     """All 66 updates of B are bad, in three ways. The average is of A and C, who lead to (4 + 12) / 2 = 8."""
     progress = trained(Tolerance(minimum=2), 66, B=["nan", "silent", "late"] * 22)
-    assert number(progress.server.adapter) == pytest.approx(8.0)
-    assert len(progress.events) == 66
+    assert (number(progress.server.adapter), len(progress.events)) == (pytest.approx(8.0), 66)
 
 
 def test_a_client_without_an_update_has_no_training_in_its_row_and_a_skipped_round_counts() -> None:
@@ -114,10 +113,6 @@ def test_a_pause_before_a_repeat_passes_on_the_simulated_clock() -> None:
 
 def test_a_missing_client_is_logged_even_if_the_server_reads_no_updates() -> None:
     assert [event.kind for event in trained(Tolerance(minimum=1), 1, SINGLE, A=["silent"]).events] == ["missing"]
-
-
-W, B = torch.zeros(2, 3), torch.zeros(2)
-GOOD = {"w": W, "b": B}
 
 
 def refused(update: Adapter, memory: Adapter, holds: dict[str, Form] | None = None) -> str | None:

@@ -35,14 +35,14 @@ WAYS: tuple[Direction, ...] = ("forward", "reverse")
 H = 1.5 * math.log(2)
 CE = math.log(3)
 KL = math.log(3) - H
+REVERSE = -math.log(3) + 5 / 3 * math.log(2)
+"""KL(q_l ‖ q_g) = −ln 3 + (ln 2 + 2 ln 4) / 3 = 0.0566."""
+RNG = Randomness(1, "A", 1)
+MARKED = torch.tensor([True, True, False, False])
 
 
 def test_the_entropy_of_a_certain_teacher_is_zero() -> None:
     assert distribution(torch.tensor([[0.0, -torch.inf, -torch.inf]]))[1].item() == 0.0
-
-
-REVERSE = -math.log(3) + 5 / 3 * math.log(2)
-"""KL(q_l ‖ q_g) = −ln 3 + (ln 2 + 2 ln 4) / 3 = 0.0566."""
 
 
 @pytest.mark.parametrize(
@@ -64,11 +64,9 @@ def test_the_loss_by_hand(tau: float, weight: float, direction: Direction, loss:
 
 
 def test_the_gradient_by_hand() -> None:
-    """d/dz of CE is q_l − y, of KL it is q_l − q_g: 0.8 (1/3 − 1) + 0.2 (1/3 − 1/2) = −0.5667 at the first word.
-
-    At the others it is 0.8 · 1/3 + 0.2 (1/3 − 1/4) = 0.2833.
-    """
+    """d/dz of CE is q_l − y, of KL it is q_l − q_g: 0.8 (1/3 − 1) + 0.2 (1/3 − 1/2) = −0.5667 at the first word."""
     found = Distillation(Threshold(9.0), 0.2)(STUDENT, FIRST_WORD, TEACHER, {})
+    # At the others it is 0.8 · 1/3 + 0.2 (1/3 − 1/4) = 0.2833.
     torch.testing.assert_close(found.gradient, torch.tensor([[-17 / 30, 17 / 60, 17 / 60]]))
 
 
@@ -129,19 +127,15 @@ def test_the_chunked_head_equals_the_plain_one(tokens: int, direction: Direction
 
 
 def test_the_mean_runs_over_all_tokens_not_over_the_distilled() -> None:
-    """A sure teacher and an unsure one, τ = 1: half of the first token's gradient and half of the other's.
-
-    The sure teacher has q = (0.9, 0.05, 0.05), H = −0.9 ln 0.9 − 0.1 ln 0.05 = 0.3944, so the first token's gradient is
-    0.8 (1/3 − 1) + 0.2 (1/3 − 0.9) = −0.6467 at its word; the other's, H = 1.0397, is 1/3 − 1.
-    """
+    """A sure teacher and an unsure one, τ = 1: half of the first token's gradient and half of the other's."""
     teacher = torch.cat([torch.tensor([[0.9, 0.05, 0.05]]).log(), TEACHER])
     hidden = torch.zeros(2, 3, requires_grad=True)
     how = Distillation(Threshold(1.0), 0.2)
     found = backward_through_head(lambda h, *_: h, hidden * 1.0, torch.tensor([0, 1]), how, teacher)
-    h_sure = -0.9 * math.log(0.9) - 0.1 * math.log(0.05)
+    h_sure = -0.9 * math.log(0.9) - 0.1 * math.log(0.05)  # = 0.3944, and the other's H is 1.0397
     assert found.loss.tolist() == pytest.approx([0.8 * CE + 0.2 * (math.log(3) - h_sure), CE])
     assert found.masks[DISTILLED].tolist() == [True, False]
-    first = 0.8 * (1 / 3 - 1) + 0.2 * (1 / 3 - 0.9)
+    first = 0.8 * (1 / 3 - 1) + 0.2 * (1 / 3 - 0.9)  # = −0.6467 at its word; the other's is 1/3 − 1
     assert [hidden.grad[0, 0].item(), hidden.grad[1, 1].item()] == pytest.approx([first / 2, (1 / 3 - 1) / 2])
 
 
@@ -163,10 +157,6 @@ def test_without_a_teacher_the_chunked_head_is_cross_entropy() -> None:
     assert through_head(lambda h, *_: h, hidden, FIRST_WORD).item() == pytest.approx(CE)
     assert (result.figures, result.masks) == ({}, {})
     torch.testing.assert_close(hidden.grad, torch.tensor([[-2 / 3, 1 / 3, 1 / 3]]))
-
-
-RNG = Randomness(1, "A", 1)
-MARKED = torch.tensor([True, True, False, False])
 
 
 @pytest.mark.parametrize(

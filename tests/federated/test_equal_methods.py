@@ -27,9 +27,8 @@ def close_servers(a: Finished, b: Finished) -> bool:
     return all(torch.allclose(tensor, server_of(b)[n], rtol=0, atol=1e-6) for n, tensor in server_of(a).items())
 
 
-Equal = Callable[[Finished, Finished], bool]
 FROM_SERVER = select(0.0, 0.2, "server")
-IDENTITIES: dict[str, tuple[Algorithm, Algorithm, Equal]] = {
+IDENTITIES: dict[str, tuple[Algorithm, Algorithm, Callable[[Finished, Finished], bool]]] = {
     "SelectKD below all entropies is Single": (select(0.0), SINGLE, same_locals),
     "KD without weight is Single": (kd(weight=0.0), SINGLE, same_locals),
     "SelectKD from the server below all entropies has FedAvg's server": (FROM_SERVER, FEDAVG, same_servers),

@@ -14,6 +14,7 @@ from pipeline.federated.randomness import Randomness, batch_order
 
 SELECTIVE = select(MIDDLE)
 Clients = dict[str, LocalClientData]
+NAMES = [f"client {number}" for number in range(20)]
 
 
 def test_a_row_has_the_losses_of_three_models(clients: Clients) -> None:
@@ -57,15 +58,11 @@ def test_a_late_client_joins_with_the_servers_adapter(make_client: Make) -> None
     run = train(SELECTIVE, clients, rounds=3, joins={"C": 3})
     (row,) = [row for row in run.progress.history if row.client == "C"]
     server = server_of(train(SELECTIVE, both, rounds=2))
-    assert row.round == 3
-    assert row.sent_validation_loss == clients["C"].validation_loss(server)
+    assert (row.round, row.sent_validation_loss) == (3, clients["C"].validation_loss(server))
     best = run.private.best["local"]["C"]
     assert same(best.sent, server)
     assert same(best.before, server)
     assert all(torch.allclose(tensor, server[name], atol=1e-9) for name, tensor in locals_of(run)["C"].items())
-
-
-NAMES = [f"client {number}" for number in range(20)]
 
 
 def test_clients_are_selected_by_seed_and_round_in_their_own_order() -> None:

@@ -19,9 +19,10 @@ from pipeline.federated.objectives.prototypes import NearPrototypes, class_means
 
 LABELS = torch.tensor([1, 0, 1, 1, 1, 0, 0, 0, 1])
 """Three documents of three units: 101, 110, 001."""
-
-
 HALVES = torch.full((9,), 0.5)
+H = torch.tensor([[1.0, 0.0], [3.0, 0.0], [0.0, 2.0], [0.0, 4.0]])
+"""The states of four units."""
+OFF = ({"perturb": False, "mask_rate": 0.5}, {"perturb": False, "distance": "one"}, {"skip": False, "weights": "all"})
 
 
 def batch(
@@ -31,21 +32,14 @@ def batch(
     right, count = torch.exp(-losses), len(labels)
     logits = torch.zeros(count, 4)
     logits[:, 3] = torch.logit(torch.where(labels > 0, right, 1 - right))
-    extras = {
-        "document": torch.arange(count) // 3,
-        "documents": torch.full((count,), count // 3),
-        "column": torch.arange(count) % 3 + 1,
-        "rho": torch.full((count,), 0.5),
-        "draw": torch.full((count,), draw),
-        "weight": torch.ones(count),
-    }
+    extras = {"document": torch.arange(count) // 3, "documents": torch.full((count,), count // 3)}
+    extras |= {"column": torch.arange(count) % 3 + 1, "weight": torch.ones(count)}
+    extras |= {"rho": torch.full((count,), 0.5), "draw": torch.full((count,), draw)}
     return objective(logits.to(device), labels.to(device), None, {name: own.to(device) for name, own in extras.items()})
 
 
 @pytest.mark.parametrize(("share", "column"), [(0.3, 1), (0.5, 2), (0.6, 3)])
-def test_the_key_column_is_the_first_up_to_which_more_than_the_share_of_key_units_lies(
-    share: float, column: int
-) -> None:
+def test_the_key_column_is_the_first_by_which_more_than_the_share_of_key_units_came(share: float, column: int) -> None:
     """Columns have 2, 1 and 2 of 5 key units: 2 > 1.5; 3 > 2.5 but not 2; 5 > 3 but not 3."""
     assert batch(Extraction(None, share=share)).figures["key_column"].tolist() == [column] * 9
 
@@ -108,9 +102,6 @@ def test_the_gradient_of_perturbed_heads_is_that_of_autograd() -> None:
     losses = torch.nn.functional.binary_cross_entropy_with_logits(logits, each, reduction="none")
     (losses.sum(0) @ heads.zeta).backward()
     torch.testing.assert_close(heads.gradient(states.detach(), labels.double()), states.grad, atol=1e-6, rtol=0)
-
-
-H = torch.tensor([[1.0, 0.0], [3.0, 0.0], [0.0, 2.0], [0.0, 4.0]])
 
 
 def test_the_loss_of_prototypes() -> None:
@@ -179,9 +170,6 @@ def test_limits_are_means_by_examples(hyper: dict[str, str], rounds: int, limit:
         state = algorithm.server_update(state, updates, Context(seed=1, round=number))
     assert state.memory[fedsum.LIMITS].tolist() == pytest.approx([limit, limit])
     assert state.memory[fedsum.HEADS].shape == (2, 3)
-
-
-OFF = ({"perturb": False, "mask_rate": 0.5}, {"perturb": False, "distance": "one"}, {"skip": False, "weights": "all"})
 
 
 @pytest.mark.parametrize("idle", [*OFF, {"mode": "as_released", "prototypes": False}])

@@ -21,6 +21,8 @@ from pipeline.federated.state import Progress
 from pipeline.federated.tolerance import Tolerance
 from pipeline.workspace.tables import read_table, write_table
 
+CONTEXT = Context(seed=1, round=1)
+
 
 def test_a_round_is_the_same_after_a_table(tmp_path: Path) -> None:
     """Also in a table of several runs, whose further columns are no figures."""
@@ -32,10 +34,8 @@ def test_a_round_is_the_same_after_a_table(tmp_path: Path) -> None:
         assert [Round.of_row(row, 2) for row in read_table(tmp_path / "history.csv")] == [first, idle]
 
 
-def scored(
-    number: int, local: float, server: float | None = None, *, client: str = "A", seed: int = 1, steps: int = 1
-) -> Round:
-    return Round(seed, number, client, 3.0, local_validation_loss=local, server_validation_loss=server, steps=steps)
+def scored(number: int, local: float, server: float | None = None, client: str = "A", seed: int = 1) -> Round:
+    return Round(seed, number, client, 3.0, local_validation_loss=local, server_validation_loss=server, steps=1)
 
 
 @pytest.mark.parametrize(("owner", "losses"), [("local", [2.0, 1.5, 1.7]), ("server", [2.5, 2.1, 2.1])])
@@ -88,13 +88,10 @@ def test_a_training_ends_by_patience_or_by_the_cap(history: list[Round], patienc
     assert ended_by_cap(judged(history, "local"), patience) is expected
 
 
-CONTEXT = Context(seed=1, round=1)
-
-
-def of_round(algorithm: Algorithm, *adapters: tuple[float, ...], start: tuple[float, ...] = (1.0, 1.0)) -> Any:
-    """The figures of a round that begins with `start`; each client has one example."""
+def of_round(algorithm: Algorithm, *adapters: tuple[float, ...]) -> Any:
+    """The figures of a round that begins with (1, 1); each client has one example."""
     updates = iter([Update(one(*map(float, values)), 1, 1, version=1) for values in adapters])
-    return aggregate(algorithm, ServerState(one(*start)), updates, CONTEXT)[1]
+    return aggregate(algorithm, ServerState(one(1.0, 1.0)), updates, CONTEXT)[1]
 
 
 def test_the_norm_of_the_update_and_the_mean_cosine() -> None:

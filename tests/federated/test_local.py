@@ -14,11 +14,10 @@ from pipeline.errors import QuorumError
 from pipeline.federated.algorithm import Sent
 from pipeline.federated.head import per_token
 from pipeline.federated.local import LocalClientData
-from pipeline.federated.objectives.distillation import DISTILLED, Distillation, Select
+from pipeline.federated.objectives.distillation import DISTILLED, Distillation
 from pipeline.federated.objectives.threshold import EVERY_TOKEN, Threshold
 from pipeline.federated.randomness import Randomness
 from pipeline.federated.wire import transmitted
-from pipeline.model.entry import Entry
 
 TAUGHT = Distillation(Threshold(MIDDLE), 0.2).with_teacher(INITIAL)
 """Distils about half of the tokens from the initial adapter."""
@@ -68,14 +67,12 @@ def test_a_teacher_is_computed_once_a_round(make_client: Make) -> None:
 def test_validation_loss_is_a_mean_over_tokens(make_client: Make) -> None:
     """Not over examples: two of unlike length, each also alone."""
     data = make_client(BACKBONE, 0, 4)
-
-    def validated(*entries: Entry) -> float:
-        return LocalClientData([], entries, BACKBONE, data._load, data._training).validation_loss(INITIAL)
-
     one, other = data.train[:2]
+    clients = (LocalClientData([], own, BACKBONE, data._load, data._training) for own in ([one], [other], [one, other]))
+    first, second, both = (client.validation_loss(INITIAL) for client in clients)
     assert one.tokens != other.tokens
-    total = validated(one) * one.tokens + validated(other) * other.tokens
-    assert validated(one, other) == pytest.approx(total / (one.tokens + other.tokens), rel=1e-5)
+    total = first * one.tokens + second * other.tokens
+    assert both == pytest.approx(total / (one.tokens + other.tokens), rel=1e-5)
 
 
 def test_the_gradient_of_all_examples_does_not_depend_on_the_batches(make_client: Make) -> None:
@@ -86,17 +83,14 @@ def test_the_gradient_of_all_examples_does_not_depend_on_the_batches(make_client
 
 
 def test_the_controls_distil_as_many_tokens_but_other_ones(make_client: Make) -> None:
-    data = make_client(BACKBONE, 0, 6)
-
-    def distilled(select: Select) -> torch.Tensor:
-        return data.fit(INITIAL, RNG, replace(TAUGHT, select=select)).trace.masks[DISTILLED]
-
-    sure, unsure, drawn = distilled("entropy"), distilled("inverse"), distilled("random")
+    data, selects = make_client(BACKBONE, 0, 6), ("entropy", "inverse", "random", "random")
+    traces = (data.fit(INITIAL, RNG, replace(TAUGHT, select=select)).trace for select in selects)
+    sure, unsure, drawn, again = (trace.masks[DISTILLED] for trace in traces)
     assert 0 < int(sure.sum()) < sure.numel()
     assert torch.equal(unsure, ~sure)
     assert int(drawn.sum()) == int(sure.sum())
     assert not torch.equal(drawn, sure)
-    assert torch.equal(drawn, distilled("random"))
+    assert torch.equal(drawn, again)
 
 
 def test_a_quantile_distils_that_share_of_the_tokens(make_client: Make) -> None:

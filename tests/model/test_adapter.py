@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -18,12 +19,10 @@ from pipeline.model.tensor_file import digest_of_tensors, is_intact, save_checks
 from pipeline.workspace import layout
 
 # n = 2, m = 1: W_down = (1, 1)ᵀ, W_up = (2, 4).
-ADAPTER = {
-    "layers.0.down": torch.tensor([[1.0], [1.0]]),
-    "layers.0.up": torch.tensor([[2.0, 4.0]]),
-    "layers.0.norm.weight": torch.ones(2),
-    "layers.0.norm.bias": torch.zeros(2),
-}
+ADAPTER = {"layers.0.down": torch.tensor([[1.0], [1.0]]), "layers.0.up": torch.tensor([[2.0, 4.0]])}
+ADAPTER |= {"layers.0.norm.weight": torch.ones(2), "layers.0.norm.bias": torch.zeros(2)}
+RUN = "fedavg/1"
+PREFIX = {"targets": torch.tensor([1, 2]), "hidden": torch.tensor([[1.0, 2.0]])}
 
 
 @pytest.mark.parametrize(
@@ -47,13 +46,9 @@ def test_bytes_are_a_function_of_the_tensors() -> None:
     assert pack(ADAPTER, {"b": 1, "a": 2}) == pack(dict(ADAPTER), {"a": 2, "b": 1})
 
 
-RUN = "fedavg/1"
-
-
 @pytest.fixture
-def saved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The adapter of client A in a run, as a training saves it."""
-    monkeypatch.chdir(tmp_path)
+def saved(short: Path) -> Path:
+    """The adapter of client A in a run, as a training saves it, below the current folder."""
     path = layout.adapter(RUN, "A")
     write_adapter(path, ADAPTER)
     save_checksums(RUN)
@@ -70,10 +65,8 @@ def test_a_changed_adapter_is_refused(saved: Path, read: Callable[[Path], object
     read(saved)
     assert is_intact(RUN)
     saved.write_bytes(flipped(saved.read_bytes()))
-    with pytest.raises(
-        QuorumError,
-        match=r"A.*: damaged adapter \(its sha256 .* in models/fedavg/1/sha256.json\); run `dvc repro train@fedavg`",
-    ):
+    where = r"its sha256 .* in models/fedavg/1/sha256.json"
+    with pytest.raises(QuorumError, match=rf"A.*: damaged adapter \({where}\); run `dvc repro train@fedavg`"):
         read(saved)
     assert not is_intact(RUN)
 
@@ -90,10 +83,8 @@ def test_an_adapter_of_a_training_without_checksums_is_read(saved: Path) -> None
 def test_lora_changes_queries_and_values_above_the_first_adapted_layer() -> None:
     """Four layers, two adapted: the store ends with layer 2, so LoRA is in layer 3 alone."""
     assert sorted(make_backbone("llama").lora_shapes()) == ["layers.3.self_attn.q_proj", "layers.3.self_attn.v_proj"]
-    bart = make_backbone("bart")
-    assert {name.split(".", 2)[2] for name in bart.lora_shapes()} == {
-        f"{part}.{projection}" for part in ("self_attn", "encoder_attn") for projection in ("q_proj", "v_proj")
-    }
+    of_bart = {name.split(".", 2)[2] for name in make_backbone("bart").lora_shapes()}
+    assert of_bart == {f"{part}_attn.{side}_proj" for part in ("self", "encoder") for side in "qv"}
 
 
 def test_a_fresh_adapter_changes_nothing_without_a_norm_behind_it(backbone: Backbone) -> None:
@@ -111,16 +102,11 @@ def test_loras_change_is_twice_b_a_x() -> None:
     layer = nn.Module()
     layer.q_proj = nn.Linear(2, 2, bias=False)
     layer.q_proj.weight.data = torch.eye(2)
-    adapter = {
-        "layers.0.q_proj.lora_A": torch.tensor([[1.0, 1.0]]),
-        "layers.0.q_proj.lora_B": torch.tensor([[1.0], [0.0]]),
-    }
+    a, b = torch.tensor([[1.0, 1.0]]), torch.tensor([[1.0], [0.0]])
+    adapter = {"layers.0.q_proj.lora_A": a, "layers.0.q_proj.lora_B": b}
     with lora([layer], adapter):
         assert layer.q_proj(torch.tensor([[3.0, 4.0]])).tolist() == [[3 + 2 * 7, 4]]
     assert layer.q_proj(torch.tensor([[3.0, 4.0]])).tolist() == [[3, 4]]
-
-
-PREFIX = {"targets": torch.tensor([1, 2]), "hidden": torch.tensor([[1.0, 2.0]])}
 
 
 @pytest.fixture
@@ -137,25 +123,19 @@ def test_an_entry_comes_back_bit_for_bit_also_the_second_time(store: PrefixStore
         assert all(torch.equal(found[name], tensor) for name, tensor in PREFIX.items())
 
 
-def test_a_missing_entry_is_one_line(store: PrefixStore) -> None:
-    with pytest.raises(QuorumError, match="missing from the prefix store; run `dvc repro --force --single-item enc"):
-        store.training(["xy"])
-
-
 @pytest.mark.parametrize(
-    ("damage", "message"), [(lambda content: content[:50], "damaged"), (flipped, "checksum does not match")]
+    ("key", "damage", "message"),
+    [
+        ("xy", bytes, "missing from the prefix store; run `dvc repro --force --single-item enc"),
+        ("ab", lambda content: content[:50], "damaged"),
+        ("ab", flipped, "checksum does not match"),
+        ("ab", lambda content: content.replace(b'"ab', b'"xy'), "belongs to another order"),
+    ],
+    ids=["missing", "cut", "changed", "of another order"],
 )
-def test_a_damaged_entry_is_refused_and_counts_as_missing(
-    store: PrefixStore, damage: Callable[[bytes], bytes], message: str
-) -> None:
+def test_a_bad_entry_is_refused_and_counts_as_missing(store: PrefixStore, key: str, damage: Any, message: str) -> None:
     file = entry_file(store.folder, "ab")
     file.write_bytes(damage(file.read_bytes()))
     with pytest.raises(QuorumError, match=message):
-        store.training(["ab"])
-    assert not store.has("ab"), "else encoding would not compute it again"
-
-
-def test_an_entry_of_another_order_is_refused(store: PrefixStore) -> None:
-    entry_file(store.folder, "ab").rename(entry_file(store.folder, "abc"))
-    with pytest.raises(QuorumError, match="belongs to another order"):
-        store.training(["abc"])
+        store.training([key])
+    assert not store.has(key), "else encoding would not compute it again"

@@ -1,6 +1,5 @@
 """Backbones: what is stored is exact against the uncached model, for every family; and where weights come from."""
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,6 @@ from pipeline.federated.objectives.cross_entropy import cross_entropy
 from pipeline.federated.optimizer import LocalTraining
 from pipeline.federated.randomness import Randomness
 from pipeline.model import obtain
-from pipeline.model.adapter import Adapter
 from pipeline.model.backbone import Backbone, Limits
 from pipeline.model.entry import Entry
 from pipeline.model.loading import choose_device, decoder_depth, load_backbone
@@ -25,9 +23,7 @@ from pipeline.model.uncached import UncachedBackbone, load_ids
 
 
 @pytest.mark.parametrize("adapter_of", [noisy_adapter, noisy_lora])
-def test_cached_and_uncached_losses_and_gradients_agree(
-    backbone: Backbone, adapter_of: Callable[[Backbone], Adapter]
-) -> None:
+def test_cached_and_uncached_losses_and_gradients_agree(backbone: Backbone, adapter_of: Any) -> None:
     adapter = adapter_of(backbone)
     (cached, found), (plain, expected) = (loss_and_gradients(backbone, adapter, cached=one) for one in (True, False))
     assert cached == pytest.approx(plain, abs=1e-5, rel=1e-5)
@@ -102,8 +98,7 @@ def test_pieces_join_to_the_text(backbone: Backbone) -> None:
     target = backbone.render(make_example(1), Limits(90, 48)).target
     pieces = backbone.pieces(target)
     assert "".join(pieces).strip() == backbone.text(target)
-    assert len(pieces) == len(target)
-    assert pieces[-1] == ""
+    assert (len(pieces), pieces[-1]) == (len(target), "")
 
 
 @pytest.mark.parametrize(

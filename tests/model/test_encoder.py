@@ -4,7 +4,6 @@ from typing import Any
 
 import pytest
 import torch
-from torch import Tensor
 
 from pipeline.errors import QuorumError
 from pipeline.model.backbone import Prefix, Rendered
@@ -21,26 +20,17 @@ def encoder(cut: str, family: str = "bert", **other: Any) -> Encoder:
     return Encoder(f"tiny-{family}", tiny_encoder(family), tiny_wordpieces(), FrozenPart.parse(cut), **other)
 
 
-def rendered(made: Encoder) -> list[Rendered]:
-    ids = [tuple(made.tokenizer(text)["input_ids"]) for text in TEXTS]
-    return [Rendered(own, (0,), len(own), len(own)) for own in ids]
-
-
 def stored(made: Encoder) -> list[Prefix]:
-    return list(made.encode(rendered(made)))
-
-
-def plain(family: str) -> list[Tensor]:
-    """Each text's last hidden states, by transformers alone."""
-    model, tokenizer = tiny_encoder(family).eval(), tiny_wordpieces()
-    with torch.no_grad():
-        return [model(torch.tensor([tokenizer(text)["input_ids"]])).last_hidden_state[0] for text in TEXTS]
+    ids = [tuple(made.tokenizer(text)["input_ids"]) for text in TEXTS]
+    return list(made.encode([Rendered(own, (0,), len(own), len(own)) for own in ids]))
 
 
 def assert_as_plain(made: Encoder, family: str, above: Above, size: int, *, within: float) -> None:
     """Stored, padded to one length and run with initial tensors: as transformers gives each text alone."""
     hidden, mask = made.states(stored(made), made.initial(above, size, 1))
-    for own, tokens, expected in zip(hidden, mask, plain(family), strict=True):
+    model, tokenizer = tiny_encoder(family).eval(), tiny_wordpieces()
+    for own, tokens, text in zip(hidden, mask, TEXTS, strict=True):
+        expected = model(torch.tensor([tokenizer(text)["input_ids"]])).last_hidden_state[0]
         torch.testing.assert_close(own[tokens], expected, rtol=0, atol=within)
 
 
@@ -70,10 +60,9 @@ def test_training_changes_every_tensor_above_and_no_parameter_of_the_model(above
 
 def test_a_text_is_the_mean_of_its_tokens_or_the_first() -> None:
     """Padding is no token, also where it is not 0."""
-    hidden = torch.tensor([[[1.0], [3.0], [99.0]]])
-    mask = torch.tensor([[True, True, False]])
-    assert encoder("e", pool="mean").pooled(hidden, mask).tolist() == [[2.0]]
-    assert encoder("e", pool="first").pooled(hidden, mask).tolist() == [[1.0]]
+    hidden, mask = torch.tensor([[[1.0], [3.0], [99.0]]]), torch.tensor([[True, True, False]])
+    for pool, expected in (("mean", 2.0), ("first", 1.0)):
+        assert encoder("e", pool=pool).pooled(hidden, mask).item() == expected
 
 
 def test_of_a_pair_the_second_text_is_of_another_type() -> None:
@@ -82,9 +71,7 @@ def test_of_a_pair_the_second_text_is_of_another_type() -> None:
     ids, second = made.pair([5, 6], [7])
     assert (ids[second], len(ids)) == (7, 6)
     types = torch.tensor([[0] * second + [1] * (len(ids) - second)])
-    model = tiny_encoder("bert").eval()
-    with torch.no_grad():
-        expected = model(torch.tensor([ids]), token_type_ids=types).last_hidden_state[0]
+    expected = tiny_encoder("bert").eval()(torch.tensor([ids]), token_type_ids=types).last_hidden_state[0]
     prefixes = list(made.encode([Rendered(tuple(ids), (), len(ids), len(ids))]))
     found, _ = made.states(prefixes, made.initial("layers", 0, 1))
     torch.testing.assert_close(found[0], expected, rtol=0, atol=1e-5)

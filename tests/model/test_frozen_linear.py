@@ -16,8 +16,7 @@ def test_product_and_gradient_by_hand() -> None:
     inputs = torch.tensor([[1.0, -1.0]], requires_grad=True)
     outputs = PackedLinear(layer)(inputs)
     (outputs @ torch.tensor([1.0, 0.0, 2.0])).backward()
-    assert outputs.tolist() == [[-0.5, -1.0, -1.5]]
-    assert inputs.grad.tolist() == [[11.0, 14.0]]
+    assert (outputs.tolist(), inputs.grad.tolist()) == ([[-0.5, -1.0, -1.5]], [[11.0, 14.0]])
 
 
 def test_equals_the_plain_layer_in_any_shape() -> None:

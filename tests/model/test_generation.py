@@ -1,6 +1,5 @@
 """Decoding equals transformers' own `generate`, where both can say what is wanted."""
 
-from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
@@ -25,15 +24,9 @@ RULES = {
 
 def by_transformers(backbone: Backbone, rendered: Rendered, adapter: Adapter, rule: DecodingRule) -> list[int]:
     model = backbone.model  # type: ignore[attr-defined]
-    options = {
-        "max_new_tokens": rule.max_tokens,
-        "num_beams": rule.beams,
-        "length_penalty": rule.length_penalty,
-        "no_repeat_ngram_size": rule.no_repeat_ngram,
-        "min_new_tokens": rule.min_tokens or None,
-        "do_sample": False,
-        "early_stopping": False,
-    }
+    options = {"do_sample": False, "early_stopping": False, "num_beams": rule.beams}
+    options |= {"max_new_tokens": rule.max_tokens, "min_new_tokens": rule.min_tokens or None}
+    options |= {"length_penalty": rule.length_penalty, "no_repeat_ngram_size": rule.no_repeat_ngram}
     ids = torch.tensor([rendered.source])
     if isinstance(backbone, CausalBackbone):
         # Embeddings instead of ids: the no-repeat rule then sees what is generated, not the source.
@@ -55,9 +48,7 @@ def test_equal_to_transformers(backbone: Backbone, rule: DecodingRule) -> None:
 
 
 @pytest.mark.parametrize("adapter_of", [noisy_adapter, noisy_lora])
-def test_greedy_decoding_writes_what_the_uncached_model_would(
-    backbone: Backbone, adapter_of: Callable[[Backbone, int], Adapter]
-) -> None:
+def test_greedy_decoding_writes_what_the_uncached_model_would(backbone: Backbone, adapter_of: Any) -> None:
     """Two adapters in one call; each token is the argmax of a full pass, adapted where training adapts."""
     (rendered,), adapters = render_all(backbone, 1), [adapter_of(backbone, seed) for seed in (1, 2)]
     prefixes = prefixes_of(backbone, 1, for_generation=True)
@@ -115,10 +106,8 @@ def test_a_source_without_rows_is_dropped() -> None:
 
 
 def test_one_beam_is_greedy_and_two_find_what_is_more_probable() -> None:
-    """Greedy takes 1 (0.5), then the end (0.4): 0.2. The second beam goes on from 2 (0.4), then the end (0.9): 0.36.
-
-    The model's next word depends on the last one alone; 0 ends, 3 begins.
-    """
+    """Greedy takes 1 (0.5), then the end (0.4): 0.2. The second beam goes on from 2 (0.4), then the end (0.9): 0.36."""
+    # The model's next word depends on the last one alone; 0 ends, 3 begins.
     probabilities = torch.tensor([[1.0, 0, 0, 0], [0.4, 0.3, 0.3, 0], [0.9, 0.05, 0.05, 0], [0.1, 0.5, 0.4, 0]])
     state = SimpleNamespace(step=lambda tokens: probabilities[tokens].log(), select=lambda rows: None)
     chain: Any = SimpleNamespace(start_token_forced=None, end_token_forced=None, end_token=0)

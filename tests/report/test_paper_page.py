@@ -44,10 +44,8 @@ def test_the_loss_of_a_methods_other_model_is_shown() -> None:
 
 
 def row(figures_of: dict[str, Figures], *more: str, ahead: Any = None, **changes: Any) -> list[str]:
-    """The row of run x with these figures, next to a run with client A and with others.
-
-    Its clients A and B are best in rounds 1 and 2 of 2; over all of its clients its mean is 30.
-    """
+    """The row of run x with these figures, next to a run with client A and with others; its mean over all is 30."""
+    # Its clients A and B are best in rounds 1 and 2 of 2.
     rounds = [round_of(n, client, 2.0, best=n == best) for client, best in (("A", 1), ("B", 2)) for n in (1, 2)]
     known = {"rows": {"x": run_of("x"), "y": run_of("y")}, "histories": {"x": rounds, "y": []}} | changes
     means = {run: {"mean": figures(loss=9.0, average=30.0)} for run in "xy"}
@@ -79,15 +77,10 @@ def scored(client: str, average: float, loss: float) -> list[Scored]:
 
 
 def test_a_gain_is_the_mean_over_the_clients_and_seeds_that_both_runs_have() -> None:
-    """In ROUGE (1 + 3) / 2 = 2; in loss (0.5 + 0.1) / 2 = 0.3 nats less. SAMSum is left out.
-
-    `mute` wrote no summaries, and a second seed lacks `wide`.
-    """
-    own = {
-        "fedselectkd": scored("A", 20.0, 2.0) + scored("B", 24.0, 3.0),
-        "wide": scored("A", 19.0, 2.5) + scored("B", 21.0, 3.1) + scored("SAMSum", 40.0, 1.0),
-        "mute": [replace(row, values={"loss": 30.0}) for row in scored("A", 0.0, 0.0) + scored("B", 0.0, 0.0)],
-    }
+    """In ROUGE (1 + 3) / 2 = 2; in loss (0.5 + 0.1) / 2 = 0.3 nats less. SAMSum and seed 2 are left out."""
+    own = {"fedselectkd": scored("A", 20.0, 2.0) + scored("B", 24.0, 3.0)}
+    own["wide"] = scored("A", 19.0, 2.5) + scored("B", 21.0, 3.1) + scored("SAMSum", 40.0, 1.0)
+    own["mute"] = [replace(row, values={"loss": 30.0}) for row in scored("A", 0.0, 0.0) + scored("B", 0.0, 0.0)]
     clients = {name: list(dict.fromkeys(row.client for row in rows)) for name, rows in own.items()}
     metrics = {name: {client: figures() for client in [*those, "mean"]} for name, those in clients.items()}
     second = {"fedselectkd": scored("A", 40.0, 2.0) + scored("B", 44.0, 3.0)}

@@ -1,6 +1,5 @@
 """Pieces of the page on the paper, from numbers worked by hand."""
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,9 +14,9 @@ from pipeline.report.page import COMMAND, place
 from pipeline.workspace import layout
 
 
-def test_a_figure_is_saved_twice_and_embedded_with_its_caption(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.usefixtures("short")
+def test_a_figure_is_saved_twice_and_embedded_with_its_caption() -> None:
     """A second one of that name is that of a user's section."""
-    monkeypatch.chdir(tmp_path)
     (drawn,) = pieces.crossed_losses({"one": {"a": {"x": 0.0}}, "two": {"a": {"x": 1.0}}})
     placed = place(drawn)
     assert {path.name for path in layout.FIGURES.iterdir()} == {"crossed.png", "crossed.svg"}
@@ -88,11 +87,8 @@ def test_client_rounds_are_those_in_which_a_client_trained() -> None:
 def test_ratings_are_drawn_and_are_in_a_table_with_their_agreement(by_rater: dict[str, str], cells: list[str]) -> None:
     """Two raters agree on three of four pairs; five of eight are wins: κ = (3/4 − 34/64) / (1 − 34/64) = 0.47."""
     full, common = {"w": "win", "t": "tie", "l": "loss"}, {"criterion": "c", "client": "A", "against": "AdaFedAvg"}
-    rows = [
-        common | {"rater": rater, "outcome": full[one]} | dict.fromkeys(("item", "meeting", "example"), str(n))
-        for rater, own in by_rater.items()
-        for n, one in enumerate(own)
-    ]
+    rated = [(rater, full[one], str(n)) for rater, own in by_rater.items() for n, one in enumerate(own)]
+    rows = [common | {"rater": r, "outcome": o} | dict.fromkeys(("item", "meeting", "example"), n) for r, o, n in rated]
     drawn, table = pieces.ratings(rows, "AdaFedSelectKD", 200)
     assert [[cell.partition(" (")[0] for cell in row[1:]] for row in table_rows(table)][1:] == [cells]
     widths = [bar.get_width() for bar in drawn.figure.axes[0].patches]

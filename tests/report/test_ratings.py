@@ -39,12 +39,9 @@ def test_the_draw_is_even_over_meetings(count: int, expected: str) -> None:
 
 
 @pytest.fixture
-def runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[RunRow]:
-    """A main table of four methods, with one client and 24 test examples of 6 meetings; and runs that do not count.
-
-    These are a run of another setting, one that is left out, and a second run and seed of a method.
-    """
-    monkeypatch.chdir(tmp_path)
+def runs(short: Path) -> list[RunRow]:
+    """A main table of four methods, with one client and 24 test examples of 6 meetings; and runs that do not count."""
+    # Not counted are a run of another setting, one that is left out, and a second run and seed of a method.
     found, average = [row_of(m, part=m) for m in METHODS], {"part": "AdaFedAvg"}
     others = [row_of("other", setting="iid", **average), row_of("out", left_out="is a run of scale full", **average)]
     again = [row_of("AdaFedAvg", 2, **average), row_of("again", **average)]

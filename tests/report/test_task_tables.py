@@ -19,12 +19,9 @@ ENCODER = LEARNER.model_copy(update={"view": LEARNER.view.model_copy(update={"fr
 
 def rows(**scores: list[float]) -> list[dict[str, Any]]:
     """Texts of a label each, with a loss of 1 and 3 nats in turn."""
-    labelled = enumerate((label, score) for label, own in scores.items() for score in own)
-    return [
-        {"id": f"t{i}", "group": f"t{i}", "label": label, "accuracy": score, "loss_sum": 1.0 + 2 * (i % 2)}
-        | {"client": SERVER, "items": 1}
-        for i, (label, score) in labelled
-    ]
+    common = {"client": SERVER, "items": 1}
+    labelled = [common | {"label": label, "accuracy": score} for label, own in scores.items() for score in own]
+    return [one | {"id": f"t{i}", "group": f"t{i}", "loss_sum": 1.0 + 2 * (i % 2)} for i, one in enumerate(labelled)]
 
 
 def outcome(*scored: list[dict[str, Any]], best: tuple[float, ...] = ()) -> Outcome:

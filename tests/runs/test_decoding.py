@@ -40,9 +40,8 @@ class Rounding:
 
 
 @pytest.fixture(autouse=True)
-def _task(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def _task(short: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Three sources fit into a batch; what is read of one is its name."""
-    monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(decoding, "load_task", lambda _name: Rounding())
     monkeypatch.setattr(decoding, "SOURCE_BYTES", 3)
     monkeypatch.setattr(decoding, "read_adapter", lambda path: path.name)
@@ -50,10 +49,8 @@ def _task(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def job(run: str, examples: str = "1234567", *, done: str = "", clients: str = "") -> Job:
-    """A run with these examples, whose lengths are their digits; `done` have a summary already.
-
-    `clients`: the client of each example, which is also its adapter's name; without it there is one client.
-    """
+    """A run with these examples, whose lengths are their digits; `done` have a summary already."""
+    # The client of each example is also its adapter's name; without `clients` there is one client.
     owners = clients or "A" * len(examples)
     tests = [(client, Entry(one, f"key{one}", 1, int(one))) for client, one in zip(owners, examples, strict=True)]
     names = {client: client if clients else run for client in owners}
@@ -90,17 +87,14 @@ def test_each_client_writes_with_its_own_adapter() -> None:
 
 
 def test_what_a_run_writes_depends_on_no_other_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Neither on a fresh one, nor on one that is half done, nor on one with another test set or none.
-
-    A stopped batch is written again whole, and a finished one is not: one of the first three, and the last two.
-    """
+    """Neither on a fresh one, nor on one that is half done, nor on one with another test set or none."""
     (alone,) = decoded(job("a"))
-    (tmp_path / "again").mkdir()
-    monkeypatch.chdir(tmp_path / "again")
+    monkeypatch.chdir(tmp_path)
     jobs = job("b"), job("c", done="123"), job("e", ""), job("d", "12"), job("a"), job("f", done="167")
     _, _, none, other, found, stopped = decoded(*jobs)
     assert found == alone
     assert (none, other) == ({}, {"1": "1d in 1d2d", "2": "2d in 1d2d"})
+    # A stopped batch is written again whole, and a finished one is not: one of the first three, and the last two.
     again = {name: text.replace("a", "f") for name, text in alone.items()}
     assert stopped == again | {"6": "before", "7": "before"}
 

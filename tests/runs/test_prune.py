@@ -20,11 +20,7 @@ Plan = Callable[..., Path]
 
 @pytest.fixture
 def plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Plan:
-    """(Folder, run=key of its training, …) -> an encoded workspace that plans these runs; without a key it is not.
-
-    Run a is encoded and its training `key` is not finished; there are files of this plan and of another one. The files
-    `mine` in work/ are those that the root's plan needs.
-    """
+    """(Folder, run=key of its training, …) -> an encoded workspace that plans these runs; without a key it is not."""
     plans: dict[Path, dict[str, str | None]] = {}
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("DVC_ROOT", str(tmp_path))
@@ -50,6 +46,7 @@ def plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Plan:
     monkeypatch.setattr(prune, "planned_run", row)
     monkeypatch.setattr(prune, "planned_key", key_of)
     monkeypatch.setattr(prune, "jobs_of", lambda run_id: [SimpleNamespace(path=Path("mine.json"))])
+    # Run a is encoded and its training `key` is not finished; the files `mine` are those that the root's plan needs.
     lay(a="key")
     for name in ("mine", "theirs"):
         write_json(layout.store() / f"ab/{name}.safetensors", {})
@@ -114,8 +111,7 @@ def test_what_an_experiment_needs_stays(plan: Plan, finished: bool, checkpoints:
     if finished:
         train("t", "other", there)
     prune.prune(unplanned=True)
-    assert len(left(layout.store())) == 2
-    assert trainings() == checkpoints
+    assert (len(left(layout.store())), trainings()) == (2, checkpoints)
     assert {folder.name for folder in layout.rounds().iterdir()} == {"key", "other"}
 
 
@@ -127,9 +123,8 @@ def test_what_an_unencoded_setting_needs_is_not_known(plan: Plan, capsys: pytest
     assert len(left(layout.store())) == len(left(layout.generated())) == len(trainings()) == 2
 
 
-def test_a_database_is_removed_before_its_journal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_database_is_removed_before_its_journal(short: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Killed in between, the journal alone would be no harm; a database without it might be half of a round."""
-    monkeypatch.chdir(tmp_path)
     folder = layout.checkpoints() / "training"
     for name in ("checkpoint.sqlite-journal", "checkpoint.sqlite"):
         write_json(folder / name, {})

@@ -23,6 +23,7 @@ from pipeline.runs.results import Results, common_clients, knob_of, side_by_side
 from pipeline.workspace import layout
 from pipeline.workspace.files import read_json
 
+pytestmark = pytest.mark.usefixtures("short")
 BOTH_SEEDS = [row_of("ours", seed) for seed in (1, 2)]
 ROW = row_of("ours", fingerprint="f")
 
@@ -48,11 +49,6 @@ def test_a_runs_knob_is_its_own_and_a_quantile_what_it_was_in_nats() -> None:
     results = results_of(rows=rows, histories={"four": [], "quantile": history, "avg": []})
     assert [knob_of(results, *named) for named in (("four", "tau"), ("quantile", "tau"), ("avg", "mu"))] == [4, 4, 0.1]
     assert math.isnan(knob_of(results, "avg", "tau"))
-
-
-@pytest.fixture(autouse=True)
-def _there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
 
 
 def save(run: str, *losses: float, others: Any = ({}, {}), rounds: int = 1, most: int = 2) -> None:
@@ -93,10 +89,8 @@ def test_a_seed_counts_by_what_it_tests() -> None:
 
 
 def test_a_training_that_patience_did_not_end_was_ended_by_the_cap() -> None:
-    """The best round is the second of five, with a patience of three; of four rounds more might be better.
-
-    A prolonged training's own patience is all its rounds, but the last three brought nothing.
-    """
+    """The best round is the second of five, with a patience of three; of four rounds more might be better."""
+    # A prolonged training's own patience is all its rounds, but the last three brought nothing.
     longer = TRAINING.model_copy(update={"patience": 5, "rounds": 5})
     for run, rounds in (("ended", 5), ("open", 4), ("longer", 5)):
         save(run, 2.0, rounds=rounds)

@@ -45,16 +45,14 @@ def test_only_comparisons_over_groups_that_were_run_are_repeated() -> None:
     ("change", "value", "by_seed", "groups"),
     [
         ({"seeds": [2]}, 9.0, {2: 9.0}, 9),
+        # At seed 1 (8 · 2 + 2 · 12) / 10 = 4, at seed 2 (8 · 4 + 2 · 14) / 10 = 6, so 5.
         ({"weigh": "examples"}, 5.0, {1: 4.0, 2: 6.0}, 18),
         ({"groups": "S[0-9]{2}"}, 8.0, {1: 7.0, 2: 9.0}, 6),
     ],
     ids=["a seed", "examples", "series"],
 )
 def test_one_thing_is_changed(change: dict[str, Any], value: float, by_seed: dict[int, float], groups: int) -> None:
-    """Weighed by examples: at seed 1 (8 · 2 + 2 · 12) / 10 = 4, at seed 2 (8 · 4 + 2 · 14) / 10 = 6, so 5.
-
-    A's eight meetings are two series of four, B has one meeting: three groups a seed.
-    """
+    """A's eight meetings are two series of four, B has one meeting: three groups a seed."""
     (effect,) = changed(**change)
     assert (effect.interval.value, effect.by_seed, effect.groups) == (value, by_seed, groups)
 

@@ -20,7 +20,7 @@ from pipeline.runs.index import Index
 from pipeline.runs.tuning import in_words, tune, with_choices, with_value
 from pipeline.stages import backbone, ingest, plan, prepare
 from pipeline.workspace import layout
-from pipeline.workspace.files import read_jsonl, write_jsonl
+from pipeline.workspace.files import read_jsonl, write_jsonl, write_text
 from pipeline.workspace.tables import read_table, write_table
 
 RUNS: dict[str, Any] = SMALL["runs"] | {
@@ -54,12 +54,8 @@ def tried(key: str) -> list[float]:
 
 
 @pytest.fixture
-def given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Given:
-    """Trials have a given loss in their best round, without data, and 1 more in their last.
-
-    A function of the loss, which returns the list of what will be trained.
-    """
-    monkeypatch.chdir(tmp_path)
+def given(short: Path, monkeypatch: pytest.MonkeyPatch) -> Given:
+    """Lets trials have a loss in their best round, without data, and 1 more in their last; lists what is trained."""
     monkeypatch.setattr(tuning, "training_key", lambda *_: "key")
     monkeypatch.setattr(tuning, "_drawn", lambda params, run: tuning.TrialData({}, cast(Index, None), "d"))
 
@@ -192,17 +188,14 @@ def tune_texts() -> list[dict[str, str]]:
     return read_table(layout.TUNING_TABLE)
 
 
-def test_tuning_cannot_see_test_data_and_trains_nothing_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tuning_cannot_see_test_data_and_trains_nothing_twice(short: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With the words of every test example replaced, nothing that is chosen changes, and nothing else is read."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("DVC_ROOT", str(tmp_path))
-    (tmp_path / "data/own").mkdir(parents=True)
-    for name in ("checksums", "sample"):
-        (tmp_path / "data" / name).symlink_to(ROOT / "data" / name)
     splits = {"train": 12, "val": 4, "test": 4}
     texts = [f"{split} {i},{'ab'[i % 2]},{split}" for split, count in splits.items() for i in range(count)]
-    (tmp_path / "data/own/notes.csv").write_text("\n".join(["text,label,split", *texts]), encoding="utf-8")
-    Path("params.yaml").write_text(yaml.safe_dump(SMALL | TEXTS), encoding="utf-8")
+    write_text(short / "data/own/notes.csv", "\n".join(["text,label,split", *texts]))
+    for name in ("checksums", "sample"):
+        (short / "data" / name).symlink_to(ROOT / "data" / name)
+    write_text(short / "params.yaml", yaml.safe_dump(SMALL | TEXTS))
     plan.run()
     for stage, item in ((ingest, "notes"), (prepare, "notes"), (backbone, "tiny-bert")):
         stage.run(item)

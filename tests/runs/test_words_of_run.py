@@ -27,10 +27,9 @@ EXAMPLES = {f"e{number}": make_example(number) for number in range(2)}
 
 
 @pytest.fixture(autouse=True)
-def read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def read(short: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A folder with a store in which every summary is the example."""
     store = SimpleNamespace(training=lambda keys: [{"targets": torch.arange(len(PIECES))} for _ in keys])
-    monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(analysis.AutoTokenizer, "from_pretrained", lambda _folder: None)
     monkeypatch.setattr(analysis, "pieces_of", lambda _tokenizer, ids: [PIECES[i] for i in ids])
     monkeypatch.setattr(analysis, "PrefixStore", lambda _folder: store)
