@@ -12,15 +12,15 @@ from collections.abc import Iterator, Sequence
 from itertools import count, pairwise
 
 from pipeline.corpora.said import Kind, Part, Transcript, transcript_of
-from pipeline.corpora.speakers import LONGEST_NAME, STAMP, Label, labels_of, speaker_of
+from pipeline.corpora.speakers import LONGEST_NAME, STAMP, Label, is_titled, labels_of, speaker_of
 from pipeline.corpora.text import visible
 
 _TIMES = re.compile(rf"\s*+{STAMP}(?:\s*+-[ -]?>\s*+|,){STAMP}(?:\s++[\w-]{{1,20}}:\S++)*+\s*+")
 _DAMAGED = re.compile(rf"\s*+(?:{STAMP}\s*+-->\s*+(?:{STAMP}\s++)?\S{{0,16}}|\S{{0,16}}\s*+-->\s*+{STAMP})\s*+")
 _NOTE = re.compile(r"NOTE(?:\s|$)|(?:STYLE|REGION)\s*+$")
-_NAME = rf'"(?P<quoted>.{{1,{LONGEST_NAME}}})"|(?P<name>[^"]{{1,{LONGEST_NAME}}})'
+_NAME = rf'"(?P<quoted>.{{1,{LONGEST_NAME}}})"|(?P<name>[^"]{{1,{LONGEST_NAME}}}?)'
 _NAMING = re.compile(rf"(?:\d++\s++)?(?:{_NAME})(?:\s*+\(\d++\))?")
-"""Webex: `12 "Ann Lee" (2048)`."""
+"""Webex: `12 "Ann Lee" (2048)`, also without the quotes or the numbers."""
 _VOICE = re.compile(r"<v(?:\.[^\s<>]*+)?(?:\s++([^<>]*+))?>")
 _TAG = re.compile(r"</?(?:c|i|b|u|s|v|ruby|rt|lang|font)(?:[.\s][^<>]*+)?>|<\d[\d:.]*+>|\{\\[^{}]*+\}", re.IGNORECASE)
 _BREAK = re.compile(r"\[br\]|<br\s*+/?>|\\N", re.IGNORECASE)
@@ -47,16 +47,17 @@ def _is_web(lines: Sequence[str]) -> bool:
 def read_cues(lines: Sequence[str]) -> Transcript:
     """The turns of subtitles, and the kinds of the lines."""
     cues, kinds = _cues(lines)
-    again = Counter(above for above, _ in cues)
-    named = {
-        above: speaker_of(match["quoted"] or match["name"])
-        for above, times in again.items()
-        if (match := _NAMING.fullmatch(above)) and ('"' in above or (times > 1 and not above.isdecimal()))
-    }
+    matches = {above: _NAMING.fullmatch(above) for above, _ in cues if not above.isdecimal()}
+    possible = {above: speaker_of(match["quoted"] or match["name"]) for above, match in matches.items() if match}
+    again = Counter(possible.get(above) for above, _ in cues)
+    sure = {name for above, name in possible.items() if above[-1] in '")' or again[name] > 1}
+    named = {above: name for above, name in possible.items() if name in sure or (sure and is_titled(name))}
     parts = [list(_parts(words, named.get(above, ""))) for above, words in cues]
     flat = [part for cue in parts for part in cue]
     voices = {label.name for _, label in flat if label.name}
-    labels = labels_of({key: label.words for key, (_, label) in enumerate(flat) if not label.name}, voices)
+    labels = labels_of(
+        {key: label.words for key, (_, label) in enumerate(flat) if not label.name}, voices, in_cues=True
+    )
     key = count()
     once = _once([[(place, labels.get(next(key), label)) for place, label in cue] for cue in parts])
     with_words, left = {place for place, _ in flat}, {place for place, *_ in once}
@@ -71,14 +72,15 @@ def _cues(lines: Sequence[str]) -> tuple[list[Cue], dict[int, Kind]]:
     kinds: dict[int, Kind] = {}
     times = [bool(_TIMES.fullmatch(line) or _DAMAGED.fullmatch(line)) for line in lines]
     above, in_note, after_empty = "", False, True
-    has_notes = _is_web(lines)
+    has_notes, first = _is_web(lines), times.index(True) if True in times else 0
+    has_numbers = lines[first - 1 : first] and lines[first - 1].strip().isdecimal()
     for place, (line, is_above) in enumerate(zip(lines, [*times[1:], False], strict=False)):
         text = line.strip()
         if times[place]:
             cues.append((above, []))
             kinds[place] = "layout" if _TIMES.fullmatch(line) else "unreadable"
             above, in_note = "", False
-        elif not text or (is_above and (after_empty or text.isdecimal())):
+        elif not text or (is_above and (after_empty or (has_numbers and text.isdecimal()))):
             above, kinds[place] = text, "layout"
         elif in_note or (has_notes and after_empty and _NOTE.match(line)):
             in_note, kinds[place] = True, "note"

@@ -14,7 +14,7 @@ UNKNOWN = "Unknown"  # the speaker of words of whom the file does not say who sp
 LONGEST_NAME, LONGEST_CORE, LONGEST_LINE, MOST_WORDS = 160, 60, 300, 4
 """Letters of a name, and of one without what is in brackets; letters of a line that is no words; words of a name."""
 STAMP = r"\d{1,3}:\d{1,2}(?::\d{1,2})?(?:[.,:;]\d{1,6})?"
-_CLOCK = rf"(?:\d{{1,4}}[./-]\d{{1,2}}[./-]\d{{1,4}}(?:,?\s+|T))?{STAMP}(?:Z|\s?[AaPp]\.?[Mm]\b\.?)?"
+_CLOCK = rf"(?:\d{{1,4}}[./-]\d{{1,2}}[./-]\d{{1,4}}(?:,?\s+|T))?{STAMP}(?:Z|\s?[AaPp]\.?[Mm]\b\.?|\sUhr\b)?"
 _ONE = rf"(?:\[{_CLOCK}\]|\({_CLOCK}\)|<{_CLOCK}>|\{{{_CLOCK}\}}|{_CLOCK})"
 _TO = r"\s*+(?:-->|->|-|–)\s*+"
 TIMES = rf"(?:\[{STAMP}{_TO}{STAMP}\]|\({STAMP}{_TO}{STAMP}\)|{_ONE}(?:{_TO}{_ONE})?)"
@@ -26,18 +26,21 @@ _NUMBERED = re.compile(r"[\[(]((?:speaker|spk)[ _-]?(?:\d{1,3}|\?))[\])]\s*+[:�
 """whisperX's `[SPEAKER_00]: words` and whisper.cpp's `(speaker 0) words`: of tools that label every line."""
 _UNNAMED = re.compile(r"(?:unknown )?(?:speaker|spk)[ _-]?\?+", re.IGNORECASE)  # no other question: `Why?` is words
 _BRACKETED = re.compile(rf"(?:\[([^\[\]]{{1,{LONGEST_NAME}}})\]|\(([^()]{{1,{LONGEST_NAME}}})\))\s*+(?:[:：]|$)")
-_GROUP = r"(?:\((?:[^()]|\([^()]{0,80}\)){1,120}\)|\[[^\[\]]{1,120}\])"
+_GROUP = (
+    r"(?:\((?:[^()]|\([^()]{0,80}\)){1,120}\)|\[[^\[\]]{1,120}\]|\{[^{}]{1,120}\}|<[^<>]{1,120}>|（[^（）]{1,120}）)"
+)
 """What a name may have in brackets, as `(Guest)`, `[Acme]` or `(Minister (Ottawa))`."""
 _COLON = re.compile(
     rf"((?:{_GROUP}\s?)?[^:：\[\]()]{{1,{LONGEST_CORE}}}(?:{_GROUP}[^:：\[\]()]{{0,{LONGEST_CORE}}}){{0,2}})"
     r"(?:[:：](?=\s|$)|：|(?<!\s):(?=[\w¿¡\"'“„«])(?!(?<=\d:)\d))"  # no time, address or smiley
 )
-_PRIVATE = r"\((?:Direct Message|Privately)\)"
-_AROUND = re.compile(
-    rf"\s?[\[(]{TIMES}[\])]\s?$|^From\s+(?=.*(?:\sto\s+Everyone|{_PRIVATE}|\s$))"
-    rf"|\s+to\s+(?:Everyone.{{0,20}}|.{{1,{LONGEST_CORE}}}{_PRIVATE}\s?)$"
+_NO_COLON = re.compile(rf"\s[-–—]\s+(?=\S)|\s?[\[(]{TIMES}[\])]\s+(?=\S)")
+"""What follows the names of a file without colons: a dash, or a time in brackets."""
+_CHAT = re.compile(
+    r"(?:From|Von|De)\s+(\S.{0,60}?)(?:\s+(?:to|an|à|a|para)\s+[^:]{1,60}?\s*|\s+):(?:\s|$)", re.IGNORECASE
 )
-"""What is no part of a name before a colon: a time in brackets, and words of Zoom's chat."""
+"""Zoom's chat: `From Ann Lee to Everyone: words`, `From Ann Lee : words`."""
+_TIME_AFTER = re.compile(rf"\s?[\[({{<]{TIMES}[\])}}>]\s?$")
 _TWO_TIMES = re.compile(rf"\[?{STAMP}{_TO}{STAMP}\]?")
 _TIME_FIRST = "0 …"  # the form of a heading that begins with its time
 _HEADING = re.compile(rf"(?P<name>\S.{{0,{LONGEST_NAME}}}?)(?P<gap>\s*[|•·,–-]?\s+|(?<=\])\s*)(?P<time>{TIMES})")
@@ -48,7 +51,11 @@ _RARE = re.compile(r"[!\"“”•]|\b(?:19|20)\d\d\b")
 """What names have only if they recur."""
 _WORDS = re.compile(r"[\u3040-\u309f\u4e00-\u9fff]|[^\s\u3040-\u309f\u4e00-\u9fff]+")
 """Words; in scripts without spaces, characters."""
-_PARTICLES = re.compile(r"von|van|de[rnl]?|della|di|d[aou]s?|l[ae]|bin|al|el|ter|zu|and|und|et|y|of|the")
+_SIGNS = re.compile(r"(?:(?![是的了我你您们这那就也很都可不])[\u3040-\u30ff\u4e00-\u9fff]){1,6}")
+"""A name in Chinese or Japanese, of which no sign says that a sentence goes on."""
+_PARTICLES = re.compile(
+    r"von|van|de[rnl]?|della|di|d[aou]s?|l[ae]|al|el|ter|zu|and|und|et|y|of|the|ibn|bint?|بن|بنت|آل"
+)
 _SMALL = re.compile(
     r"an?|the|th(?:is|at|ese|ose|ey|ere|en)|it|is|are|was|were|be|we|you|s?he|my|our|your|his|her|their|to|for|at|in|on|"
     r"of|if|so|and|but|or|not|as|with|what|which|who|how|when|where|why|here|now|just|only|about|by|from|ha[sd]|have|"
@@ -61,7 +68,10 @@ _TITLES = re.compile(
     r"notes?|remember|reminder|question|answer|example|summary|agenda|topic|options?|decision|action|todo|result|problem|"
     r"reason|warning|step|point|title|subject|meeting|attendees|participants|invited|speakers|keywords|duration|started|"
     r"ended|record(?:ed|ing)|transcript(?:ion)?|language|location|host|organi[sz]er|time|yes|no|ok(?:ay)?|hinweis|frage|"
-    r"antwort|beispiel|thema|teilnehmer|dauer|ergebnis|réponse|exemple|sujet|durée|participantes|tema"
+    r"antwort|beispiel|thema|teilnehmer|dauer|ergebnis|réponse|exemple|sujet|durée|participantes|tema|"
+    r"plan|goal|budget|idea|proposal|important|firstly|secondly|finally|(?:erst|zweit|dritt|viert|letzt)ens|wichtig|gut|"
+    r"vorschlag|ziel|plan|idee|fazit|kurz|premièrement|deuxièmement|primero|segundo|第[一二三四五]|比如|例如|首先|其次|最后|注意|"
+    r"问题|结论|另外|总之|时间|地点|关键词|(?:会议)?主题|录制时间|参会人员?|مثلا|أولا|ثانيا|ثالثا"
 )
 """What speakers and headers say before a colon: names with such a word only if they recur."""
 _FIELDS = re.compile(
@@ -102,27 +112,41 @@ def label_of(line: str) -> Label | None:
     changes = text.startswith(">>")
     text = _BOLD.sub(r"\2", text.lstrip("> ") if changes else _ITEM.sub("", text))
     text = _BOLD.sub(r"\2", text[timed.end() :] if (timed := _TIMED.match(text)) else text)
+    if (chat := _CHAT.match(text)) and (timed or "Everyone" in chat[0]):
+        return Label(speaker_of(chat[1]), text[chat.end() :].strip(), sure=True)
     if found := _NUMBERED.match(text):
         return Label(speaker_of(found[1]), text[found.end() :].strip(), sure=True, names_all=True)
     bracketed = _BRACKETED.match(text)
     found = bracketed or _COLON.match(text)
-    if found and _is_name(name := _AROUND.sub("", before := found[found.lastindex or 1])):
+    if found and _is_name(name := _TIME_AFTER.sub("", before := found[found.lastindex or 1])):
         if not text[: found.end()].endswith(("]", ")")):
             words = untimed(after := text[found.end() :].strip())
             return Label(speaker_of(name), words, changes or bool(bracketed) or (name, words) != (before, after))
-        if " " in name and _is_titled(name):  # Meet: the name alone, above the words; no `[Music]`
+        if " " in name and is_titled(name):  # Meet: the name alone, above the words; no `[Music]`
             return Label(name)
     return Label(UNKNOWN, text, sure=True) if changes else None
 
 
-def labels_of(texts: Mapping[int, str], known: Collection[str] = ()) -> dict[int, Label]:
-    """The lines whose label is a speaker's. A single one without words, as `Agenda:`, must have words elsewhere."""
+def labels_of(texts: Mapping[int, str], known: Collection[str] = (), *, in_cues: bool = False) -> dict[int, Label]:
+    """The lines whose label is a speaker's; `known` are those that the tool named in another way.
+
+    A single one without words, as `Agenda:` of a header, must have words elsewhere; cues have no header.
+    """
     found = {place: label for place, text in texts.items() if (label := label_of(text))}
+    if not any(label.name and label.words for label in found.values()):
+        dashed = {
+            place: label for place, text in texts.items() if (label := label_of(_NO_COLON.sub(": ", text, count=1)))
+        }
+        if 2 * len(dashed) > len(texts) and len({label.name for label in dashed.values()}) < len(dashed):
+            found = dashed
     counts = Counter(label.name for label in found.values())
-    names = _names_of(counts, len(texts)).union(known)
+    names = _names_of(counts, len(texts))
+    if known or 2 * sum(label.names_all for label in found.values()) > len(texts):  # others than the tool's must recur
+        names = {name for name in names if counts[name] > 1}.union(known)
     named = {place: label for place, label in found.items() if label.sure or label.name in names}
     alone, speak = sum(not label.words for label in named.values()), {one.name for one in named.values() if one.words}
-    return {place: one for place, one in named.items() if one.sure or one.words or alone > 1 or one.name in speak}
+    above_words = in_cues or alone > 1
+    return {place: one for place, one in named.items() if one.sure or one.words or above_words or one.name in speak}
 
 
 def heading_of(line: str) -> tuple[str, str, bool] | None:
@@ -152,6 +176,7 @@ def all_labels_of(lines: Sequence[str], texts: Mapping[int, str]) -> dict[int, L
     """
     labels = labels_of(texts)
     headings = _headings(lines, texts) or {place: label for place, label in labels.items() if not label.words}
+    headings = headings or ({} if labels else _first_lines(lines, texts))
     inline, first = labels.keys() - headings, min(headings, default=0)
     if headings and (len(headings) >= len(inline) or (len(headings) > 1 and first < min(inline))):
         labels = {place: one for place, one in labels.items() if one.sure or place < first} | headings
@@ -168,7 +193,7 @@ def _without_times(labels: dict[int, Label]) -> dict[int, Label]:
 
 
 def _headings(lines: Sequence[str], texts: Mapping[int, str]) -> dict[int, Label]:
-    """The lines with a name and a time, also on the line below, or two times above, if the file names speakers so.
+    """The lines with a name and a time, also on another line, if the file names speakers so.
 
     Times in brackets or after a gap are sure; else the commonest form counts, so that `Monday 12:30` within the words
     is none. With the time first, or on another line, most such lines must be names, and their names have words below.
@@ -176,13 +201,14 @@ def _headings(lines: Sequence[str], texts: Mapping[int, str]) -> dict[int, Label
     found: dict[int, tuple[str, str, bool]] = {}
     alone = set()
     filled = [place for place, line in enumerate(lines) if line]
-    for above, place, below in zip([0, *filled], filled, [*filled[1:], 0], strict=False):
-        pair = (above, place) if _TWO_TIMES.fullmatch(lines[above]) else (place, min(place + 1, len(lines) - 1))
-        heading = heading_of(lines[place]) or heading_of("\n".join(lines[one] for one in pair))
+    around = list(zip([0, *filled], filled, [*filled[1:], 0], strict=False))
+    with_times = _with_times(lines, around)
+    for _, place, below in around:
+        heading = heading_of(lines[place]) or heading_of(with_times[place])
         if heading and place in texts:
             found[place] = heading
             after = heading_of(texts[below]) if below in texts else None
-            next_begins = after and after[1] == _TIME_FIRST and (_is_titled(after[0]) or not _is_titled(heading[0]))
+            next_begins = after and after[1] == _TIME_FIRST and (is_titled(after[0]) or not is_titled(heading[0]))
             if heading[1] == _TIME_FIRST and (below not in texts or next_begins):
                 alone.add(place)
     shapes = Counter(form for _, form, _ in found.values())
@@ -199,6 +225,31 @@ def _headings(lines: Sequence[str], texts: Mapping[int, str]) -> dict[int, Label
         for place, (name, form, sure) in found.items()
         if (sure if are_sure else form == best)
     }
+
+
+def _with_times(lines: Sequence[str], around: Sequence[tuple[int, int, int]]) -> dict[int, str]:
+    """Each line with the line below, where a time may be; or the two times above, or the time, if names follow times.
+
+    Names recur, words do not: what has fewer different lines, above times or below, are the names.
+    """
+    times = [(lines[above], lines[below]) for above, place, below in around if re.fullmatch(TIMES, lines[place])]
+    names_follow = len({below for _, below in times}) < len({above for above, _ in times})
+    is_time = re.compile(TIMES) if names_follow else _TWO_TIMES
+    joined = {}
+    for above, place, _ in around:
+        has_time_above = is_time.fullmatch(lines[above]) is not None
+        last = place + 1 if has_time_above or names_follow else place + 2
+        joined[place] = "\n".join([lines[above]] * has_time_above + [*lines[place:last]])
+    return joined
+
+
+def _first_lines(lines: Sequence[str], texts: Mapping[int, str]) -> dict[int, Label]:
+    """The names above words of a file without colons and times: first lines of most paragraphs, of which some recur."""
+    begins = [place for place in texts if place == 0 or not lines[place - 1]]
+    firsts = {place: texts[place] for place in begins if place + 1 in texts}
+    names = _names_of(Counter(firsts.values()))
+    found = {place: Label(name) for place, name in firsts.items() if name in names}
+    return found if 2 * len(found) > len(begins) and len({label.name for label in found.values()}) < len(found) else {}
 
 
 def _is_name(text: str) -> bool:
@@ -219,15 +270,17 @@ def _names_of(found: Mapping[str, int], lines: float = inf) -> set[str]:
     >>> sorted(_names_of({"Ann Lee": 1, "The first one is this": 1, "product manager": 2, "Note": 1, "two options": 1}))
     ['Ann Lee', 'product manager']
     """
-    titled = {name for name in found if _is_titled(name)}
+    titled = {name for name in found if is_titled(name)}
     again = sum(count for name, count in found.items() if count > 1 and name not in titled and _may_be_name(name))
     is_plain = again > sum(found[name] for name in titled) or sum(found.values()) >= 0.9 * lines
 
     def is_one(name: str) -> bool:
-        words, few = name.lower().split(), len(_WORDS.findall(_BRACKETS.sub("", name))) <= MOST_WORDS
+        words, parts = name.lower().split(), _WORDS.findall(_BRACKETS.sub("", name))
+        parts = [part for part in parts if part[-1] != "." and not _PARTICLES.fullmatch(part)]
+        few = len(parts) <= MOST_WORDS or _SIGNS.fullmatch(name)
         if name not in titled:
             return few and _may_be_name(name) and (found[name] > 1 or (is_plain and len(words) <= 2))
-        is_little = name != "A" and all(map(_SMALL.fullmatch, words))
+        is_little = name not in ("A", "An", "Can", "You") and all(map(_SMALL.fullmatch, words))
         is_field = any(map(_TITLES.fullmatch, words)) or _FIELDS.fullmatch(name.lower())
         is_doubtful = not few or is_field or _RARE.search(name)
         return found[name] >= (3 if is_little else 2 if is_doubtful else 1)
@@ -237,10 +290,10 @@ def _names_of(found: Mapping[str, int], lines: float = inf) -> set[str]:
 
 def _may_be_name(name: str) -> bool:
     """Whether a text has capitals as a name, or at least no little word."""
-    return _is_titled(name) or not any(map(_SMALL.fullmatch, name.lower().split()))
+    return is_titled(name) or not any(map(_SMALL.fullmatch, name.lower().split()))
 
 
-def _is_titled(name: str) -> bool:
+def is_titled(name: str) -> bool:
     """Whether all words have a capital or are of a script without capitals, except for particles such as `van`."""
     words = [word for word in _BRACKETS.sub("", name).replace("-", " ").split() if any(map(str.isalnum, word))]
     small = [word for word in words if word.islower() and not word[0].isdigit()]

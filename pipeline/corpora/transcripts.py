@@ -4,7 +4,8 @@ No line is lost in silence: `read` also returns what became of each. `docs/data.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -28,11 +29,14 @@ _NOTE = re.compile(
     r"|(?:ha )?(?:inici|comenz|detuv|deten)\w{1,5} la (?:transcripción|grabación))\.?"
     r"|(?:The )?(?:meeting|transcript(?:ion)?|recording) (?:started|stopped|ended)(?: (?:at|on|after|by) .{1,60})?"
     r"|This (?:editable )?transcript was (?:computer|automatically|AI)[ -]generated.{0,200}"
+    r"|(?:Die )?(?:Transkription|Aufzeichnung) wurde .{1,60} (?:gestartet|beendet)"
+    r"|Dieses (?:bearbeitbare )?Transkript wurde (?:automatisch|vom Computer) .{0,200}"
+    r"|.{1,40} ?已?(?:开始|停止)(?:听录|转录|录制)"
     r"|Transcribed (?:by|with) (?:https?://|Otter).{0,60}",
     re.IGNORECASE,
 )
 """Of Teams, as `Ann Lee started transcription`; of Meet and Otter."""
-_BEGINS = re.compile(r"(?:📖\s*)?Transcript")
+_BEGINS = re.compile(r"(?:📖\s*)?(?:Transcript(?:ion)?|Transkript|Transcripción)")
 """Of Meet: the line between notes and words."""
 _COLUMN = re.compile(r"(?:speaker|name|who|time(?:stamp)?|start|end|text|words|transcript|sprecher|zeit|#|no)s?", re.I)
 """A title of a table's column."""
@@ -91,12 +95,9 @@ def _read_paragraphs(lines: Sequence[str]) -> Transcript:
         kinds |= dict.fromkeys([place for place in texts if place <= begins], "header")
         texts = {place: line for place, line in texts.items() if place > begins}
     labels = all_labels_of(stripped, texts)
-    filled = [place for place, line in enumerate(stripped) if line]
-    for above, place, below in zip(filled, filled[1:], [*filled[2:], -1], strict=False):
-        is_said = place in kinds and above in labels and not labels[above].words and heading_of(stripped[above])
-        if is_said and (kinds[place] == "note" or (layout[place]["times"] and (below < 0 or below in labels))):
-            texts[place] = stripped[place]  # what looks like a tool's line is all that the speaker says
-            del kinds[place]
+    for place in _only_words(stripped, kinds, {place for place, match in layout.items() if match["times"]}, labels):
+        texts[place] = stripped[place]
+        del kinds[place]
     first = min([*labels, *(place for place, match in layout.items() if match["times"])]) if labels else 0
     has_header = first not in labels or not labels[first].names_all
     parts, ended = [], True
@@ -108,6 +109,22 @@ def _read_paragraphs(lines: Sequence[str]) -> Transcript:
             parts.append((place, label, ended))
             ended = ends or label.names_all
     return transcript_of(parts, kinds, lines)
+
+
+def _only_words(
+    lines: Sequence[str], kinds: Mapping[int, Kind], times: Set[int], labels: Mapping[int, Label]
+) -> Iterator[int]:
+    """The lines that look like a tool's and are all that a speaker says: below the name, and its time."""
+    filled = [place for place, line in enumerate(lines) if line]
+    after = {-1: -1, **dict(pairwise([*filled, -1]))}
+    is_time_above = any(after[place] == min(labels.keys() - times, default=0) for place in times)
+    for above in (place for place, label in labels.items() if not label.words):
+        has_time = heading_of(lines[above]) is not None
+        has_time_below = not has_time and not is_time_above and after[above] in times
+        place = after[after[above]] if has_time_below else after[above]
+        begins = after[place] < 0 or after[place] in labels
+        if (place in times and begins) or (has_time and kinds.get(place) == "note"):
+            yield place
 
 
 def _docx(path: Path) -> str:

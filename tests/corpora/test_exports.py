@@ -40,6 +40,8 @@ MEET = (
 )
 TIMED = "00:00:01 Ann Lee\nWhen?\n\n00:00:05 Bob Ray\n{}\n\n00:00:09 Ann Lee\nOk.\n"
 ANSWERED = "Ann Lee: When? | Bob Ray: {} | Ann Lee: Ok."
+TWO_LINES = "Ann Lee\n0:03\nWhen?\nBob\n0:05\n10:30\nAnn Lee\n0:09\nOk."
+TITLED = "Prof. Dr. Ann Mae van Lee: Hi. | محمد بن سلمان آل سعود: نعم."
 HEADED = "Ann Lee: He said: no. Two: b. | Bob: Note: so."
 ROLLING = (" \nhello<00:00:01.500><c> there</c>", "hello there\n ", "hello there\nhow<00:00:02.500><c> are you</c>")
 NAMES = ["Ann Lee", "Jörg Müller", "张伟", "Speaker 1", "Dr. O'Neil", "van Dijk, Els", "+1 555", "Chair (Rota (West))"]
@@ -82,8 +84,35 @@ def turns_in(folder: Path, name: str, content: str | bytes) -> list[tuple[str, s
         ("a.srt", srt("[SPEAKER_00]: Shall we?", "[SPEAKER_01]: No."), "SPEAKER_00: Shall we? | SPEAKER_01: No."),
         ("a.vtt", vtt("Bob: Yes.", "[SPEAKER_01]: No.", "So."), "Bob: Yes. | SPEAKER_01: No. | Unknown: So."),
         ("a.txt", "[SPEAKER_00]: Shall we?\nSo.\n", "SPEAKER_00: Shall we? | Unknown: So."),
+        ("a.txt", "[SPK_0]: Hi.\n[SPK_1]: Two.\nErst: das.", "SPK_0: Hi. | SPK_1: Two. | Unknown: Erst: das."),
+        ("a.vtt", vtt("<v Ann>Hi.</v>", "Erst: das.", "<v Bob>So.</v>"), "Ann: Hi. | Unknown: Erst: das. | Bob: So."),
         ("a.txt", "[0:01] Ann: Hi.\n[0:02] What now?\n[0:03] Really?", "Ann: Hi. What now? Really?"),
-        ("a.txt", "<0:01> Ann: Hi.\n{0:02} Bob: Ho.", "Ann: Hi. | Bob: Ho."),
+        ("a.txt", "<0:01> Ann: Hi.\n{0:02} Bob: Ho.\nAl {0:03}: Ok.", "Ann: Hi. | Bob: Ho. | Al: Ok."),
+        (
+            "a.txt",
+            "Ann Lee - Well - no.\nBob Ray – Hi.\nAnn Lee - Ok.",
+            "Ann Lee: Well - no. | Bob Ray: Hi. | Ann Lee: Ok.",
+        ),
+        (
+            "a.txt",
+            "It rained - and rained.\nWe went - and came.",
+            "Unknown: It rained - and rained. | Unknown: We went - and came.",
+        ),
+        ("a.txt", "Ann Lee [0:03] Hi.\nBob [0:05] Ho.\nAnn Lee [0:09] Ok.", "Ann Lee: Hi. | Bob: Ho. | Ann Lee: Ok."),
+        ("a.txt", "Ann Lee\nHi.\n\nBob Ray\nHo.\n\nAnn Lee\nOk.", "Ann Lee: Hi. | Bob Ray: Ho. | Ann Lee: Ok."),
+        (
+            "a.txt",
+            "Sync\n0:03\nAnn Lee\nHi.\n0:05\nBob\nHo.\n0:09\nAnn Lee\nOk.",
+            "Ann Lee: Hi. | Bob: Ho. | Ann Lee: Ok.",
+        ),
+        ("a.txt", "Ann Lee, 10:15 Uhr\nHallo.\nBob, 10:16 Uhr\nHi.", "Ann Lee: Hallo. | Bob: Hi."),
+        ("a.txt", "You: Hi.\nCan: So.\nYou: Ok.", "You: Hi. | Can: So. | You: Ok."),
+        (
+            "a.vtt",
+            vtt("長谷川健太郎: はい。", "张伟（市场部）: 好。", "第一：预算。"),
+            "長谷川健太郎: はい。 | 张伟（市场部）: 好。 第一：预算。",
+        ),
+        ("a.vtt", vtt("Prof. Dr. Ann Mae van Lee: Hi.", "محمد بن سلمان آل سعود: نعم."), TITLED),
         ("a.srt", srt("Ann: Hi.", "NOTE this well."), "Ann: Hi. NOTE this well."),
         ("a.txt", "(speaker 0) Hi: you.\n(speaker ?) Me.", "speaker 0: Hi: you. | Unknown: Me."),
         ("a.txt", "[00:00.000 --> 00:02.000]   (speaker 0) Hi.\n", "speaker 0: Hi."),
@@ -105,6 +134,8 @@ def turns_in(folder: Path, name: str, content: str | bytes) -> list[tuple[str, s
         ("a.txt", TIMED.format("10:30 works for me."), ANSWERED.format("10:30 works for me.")),
         ("a.txt", "Ann   0:03\nWhen?\nBob   0:05\n10:30\nAnn   0:09\nOk.", "Ann: When? | Bob: 10:30 | Ann: Ok."),
         ("a.txt", "Al   0:03\nBob started the recording.\nBob   0:05\nNo", "Al: Bob started the recording. | Bob: No"),
+        ("a.txt", TWO_LINES, "Ann Lee: When? | Bob: 10:30 | Ann Lee: Ok."),
+        ("a.txt", OLDER.replace("Me.", "Ann\n10:30"), "Ann: Hello. | Bob Ray: Hi: you. | Ann: 10:30"),
         ("a.txt", "0:01 okay\n0:03 okay\n0:05 okay\n", "Unknown: 0:01 okay 0:03 okay 0:05 okay"),
         ("a.txt", "Ann: Wie lange?\nBob: Also\n10 Min.\nAnn: Gut.", "Ann: Wie lange? | Bob: Also 10 Min. | Ann: Gut."),
         ("a.txt", "31 Min. 5 Sek.\nAnn   0:03\nHallo.", "Ann: Hallo."),
@@ -123,6 +154,9 @@ def turns_in(folder: Path, name: str, content: str | bytes) -> list[tuple[str, s
         ("a.vtt", vtt("<v Ann>Yeah.</v>", "<v Ann>Yeah.</v>"), "Ann: Yeah. Yeah."),
         ("a.txt", "**Ann Lee** 00:03\nGood.", "Ann Lee: Good."),
         ("a.txt", "1. Ann Lee: Good.\n* *Bob Ray:* Hi.", "Ann Lee: Good. | Bob Ray: Hi."),
+        ("a.vtt", f"WEBVTT\n\n1 Ann Lee (7)\n{TIMES}\nHi.\n\nBob Ray\n{TIMES}\nHo.\n", "Ann Lee: Hi. | Bob Ray: Ho."),
+        ("a.vtt", f"WEBVTT\n\n{TIMES}\nBob: In\n2024\n{TIMES}\nAnn: Ok.\n", "Bob: In 2024 | Ann: Ok."),
+        ("a.srt", srt("Ann Lee: Who?", "Bob Ray:\nMe.", "Ann Lee: Ok."), "Ann Lee: Who? | Bob Ray: Me. | Ann Lee: Ok."),
         ("a.vtt", f'WEBVTT\n\n2 "Robert "Bob" Ray" (2)\n{TIMES}\nHi.\n', 'Robert "Bob" Ray: Hi.'),
         ("a.txt", "2024-05-06T10:15:02Z Ann Lee: Hi.\nBob Ray (00:03 - 00:09): Ho.", "Ann Lee: Hi. | Bob Ray: Ho."),
         ("a.vtt", vtt("<v Reader></v>In the beginning"), "Reader: In the beginning"),
@@ -161,6 +195,7 @@ def turns_in(folder: Path, name: str, content: str | bytes) -> list[tuple[str, s
         ("a.txt", "[00:00:00] **Ann Lee:** Hi.\n**Bob**: **So**", "Ann Lee: Hi. | Bob: **So**"),
         ("a.txt", "10:15:02\t From Ann Lee to Everyone:\n\tHi: you.\n", "Ann Lee: Hi: you."),
         ("a.txt", "10:15:02\t From Ann Lee : Hi\n10:15:09 From Bob to Al(Privately) : no\n", "Ann Lee: Hi | Bob: no"),
+        ("a.txt", "10:15 From Ann Lee To Hosts and panelists: Hi\n10:16 Von Bob an Alle : so", "Ann Lee: Hi | Bob: so"),
         ("a.txt", "0:01 Ann:\nHi.\n0:05 Bob:\nSo: x\n", "Ann: Hi. | Bob: So: x"),
         ("a.txt", "Ann: (10:30) is fine\nBob: ok", "Ann: (10:30) is fine | Bob: ok"),
         ("a.txt", "ann: hello\nBob: hi\nCarl: yes\n", "ann: hello | Bob: hi | Carl: yes"),
