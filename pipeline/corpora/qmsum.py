@@ -63,15 +63,18 @@ class Query(BaseModel):
 
 
 class _Utterance(BaseModel):
-    speaker: Annotated[Words, BeforeValidator(lambda name: UNKNOWN if name is None else name)] = UNKNOWN
-    content: Words = Field(validation_alias=AliasChoices("content", "text"))
+    speaker: Annotated[Words, BeforeValidator(lambda name: UNKNOWN if name is None else name)] = Field(
+        UNKNOWN, validation_alias=AliasChoices("speaker", "speaker_name")
+    )
+    content: Words = Field(validation_alias=AliasChoices("content", "text", "sentence"))
 
 
 class _File(BaseModel):
-    """A meeting file, or whisperX's `{"segments": [{"speaker", "text"}]}`; other keys are not read."""
+    """A meeting file, or the sentences of whisperX, whisper.cpp, AssemblyAI or Fireflies; other keys are not read."""
 
     meeting_transcripts: list[_Utterance] = Field(
-        min_length=1, validation_alias=AliasChoices("meeting_transcripts", "segments")
+        min_length=1,
+        validation_alias=AliasChoices("meeting_transcripts", "segments", "transcription", "utterances", "sentences"),
     )
     specific_query_list: tuple[Query, ...] = ()
 
@@ -83,7 +86,7 @@ def parse_meeting(path: Path) -> Meeting:
     """
     data = parse_json(text_of(path), path, remedy="replace the file by a valid one in QMSum's schema")
     try:
-        found = _File.model_validate(data)
+        found = _File.model_validate({"sentences": data} if isinstance(data, list) else data)
     except ValidationError as error:
         wrong = first_problem(error)
         raise QuorumError(f"{path}: not a QMSum meeting: {wrong}; correct it, see data/sample for the schema") from None

@@ -277,7 +277,7 @@ def _names_of(found: Mapping[str, int], lines: float = inf) -> set[str]:
     def is_one(name: str) -> bool:
         words, parts = name.lower().split(), _WORDS.findall(_BRACKETS.sub("", name))
         parts = [part for part in parts if part[-1] != "." and not _PARTICLES.fullmatch(part)]
-        few = len(parts) <= MOST_WORDS or _SIGNS.fullmatch(name)
+        few = len(parts) <= MOST_WORDS or _SIGNS.fullmatch(name) is not None
         if name not in titled:
             return few and _may_be_name(name) and (found[name] > 1 or (is_plain and len(words) <= 2))
         is_little = name not in ("A", "An", "Can", "You") and all(map(_SMALL.fullmatch, words))

@@ -149,6 +149,8 @@ def turns_in(folder: Path, name: str, content: str | bytes) -> list[tuple[str, s
         ("a.txt", "📝 Notes\nAnn spoke.\n📖 Transcript\nAnn: Hi.\nBob: Ho.", "Ann: Hi. | Bob: Ho."),
         ("a.txt", "Ann: Good.\nBob:\nHi.\nAnn: ok\nBob: so", "Ann: Good. | Bob: Hi. | Ann: ok | Bob: so"),
         ("a.json", '{"segments": [{"text": "Hi", "speaker": null}]}', "Unknown: Hi"),
+        ("a.json", '[{"sentence": "Hi", "speaker_name": "Ann"}]', "Ann: Hi"),
+        ("a.json", '{"transcription": [{"text": " Hi", "offsets": {}}]}', "Unknown: Hi"),
         ("a.sbv", "0:00:01.000,0:00:02.000\nAnn: we[br]are\\Nhere", "Ann: we are here"),
         ("a.txt", "Ann: 0:03 So.\nBob: 0:05 No.\nAnn: 0:09 Ok.", "Ann: So. | Bob: No. | Ann: Ok."),
         ("a.vtt", vtt("<v Ann>Yeah.</v>", "<v Ann>Yeah.</v>"), "Ann: Yeah. Yeah."),
