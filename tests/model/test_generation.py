@@ -105,13 +105,23 @@ def test_a_source_without_rows_is_dropped() -> None:
     assert (rows.owners, rows.sources, rows.places) == ([1, 0], 2, 1)
 
 
-def test_one_beam_is_greedy_and_two_find_what_is_more_probable() -> None:
-    """Greedy takes 1 (0.5), then the end (0.4): 0.2. The second beam goes on from 2 (0.4), then the end (0.9): 0.36."""
-    # The model's next word depends on the last one alone; 0 ends, 3 begins.
-    probabilities = torch.tensor([[1.0, 0, 0, 0], [0.4, 0.3, 0.3, 0], [0.9, 0.05, 0.05, 0], [0.1, 0.5, 0.4, 0]])
+@pytest.fixture
+def chain() -> Any:
+    """A model whose next word depends on the last one alone; 0 ends, 3 begins."""
+    probabilities = torch.tensor([[1.0, 0, 0, 0], [0.4, 0.35, 0.25, 0], [0.9, 0.05, 0.05, 0], [0.1, 0.5, 0.4, 0]])
     state = SimpleNamespace(step=lambda tokens: probabilities[tokens].log(), select=lambda rows: None)
     chain: Any = SimpleNamespace(start_token_forced=None, end_token_forced=None, end_token=0)
     chain.decoding = lambda _prefixes, rows, _new: (state, torch.full((len(rows),), 3))
+    return chain
+
+
+def test_one_beam_is_greedy_and_two_find_what_is_more_probable(chain: Any) -> None:
+    """Greedy takes 1 (0.5), then the end (0.4): 0.2. The second beam goes on from 2 (0.4), then the end (0.9): 0.36."""
     assert _beam_search(chain, [], [Row(0, {})], DecodingRule(beams=1, max_tokens=5)) == [[1, 0]]
     found = [generate(chain, [], [Row(0, {})], DecodingRule(beams=beams, max_tokens=5)) for beams in (1, 2)]
     assert found == [[[1]], [[2]]]
+
+
+def test_no_text_ends_before_its_least_number_of_tokens(chain: Any) -> None:
+    """Greedy would end after 1; of two tokens, the second is 1 again (0.35)."""
+    assert generate(chain, [], [Row(0, {})], DecodingRule(max_tokens=5, min_tokens=2)) == [[1, 1]]
