@@ -20,9 +20,8 @@ def clusters(train: Vectors, others: Vectors, seed: int, count: int = CLUSTERS) 
     Raises QuorumError if there are fewer training texts than clusters.
     """
     if len(train) < count:
-        raise QuorumError(
-            f"{len(train)} training texts or owners cannot make {count} clusters or silos; lower that number"
-        )
+        wrong = f"{len(train)} training texts or owners cannot make {count} clusters or silos"
+        raise QuorumError(f"{wrong}; lower that number")
     found = KMeans(count, n_init=STARTS, random_state=seed).fit(train)
     nearest = found.predict(others) if len(others) else []
     width = len(str(count - 1))

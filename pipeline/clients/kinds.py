@@ -62,9 +62,7 @@ def check_rounds(
     for client, steps in short_rounds(manifest, *batch).items():
         found = f"client {client} has {len(manifest[client]['train'])} training examples, so {steps} steps a round"
         if client not in small:
-            raise QuorumError(
-                f"params.yaml: settings.{name}: {found}, not {LEAST_STEPS}; raise train_fraction or counts, or give "
-                "its runs a smaller batch_size"
-            )
+            remedy = "raise train_fraction or counts, or give its runs a smaller batch_size"
+            raise QuorumError(f"params.yaml: settings.{name}: {found}, not {LEAST_STEPS}; {remedy}")
         lines.append(f"{name}: {found}, where {LEAST_STEPS} are wanted: it may learn little")
     return lines

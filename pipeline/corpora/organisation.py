@@ -81,10 +81,15 @@ def check(folder: Path) -> list[Checked]:
     """
     if not folder.is_dir():
         raise QuorumError(f"{folder}: is not a folder; give the one that holds the meetings")
-    found = sorted(path for path in folder.iterdir() if path.is_file() and path.suffix.lower() in READERS)
+    visible = sorted(path for path in folder.iterdir() if not path.name.startswith((".", "~$")))
+    found = [path for path in visible if path.is_file() and path.suffix.lower() in READERS]
     if splits := [folder / split for split in SPLITS if (folder / split).is_dir()]:
         beside = [Checked(path, None, f"is beside {splits[0].name}/; move it into a split's folder") for path in found]
-        return [one for split in splits for one in check(split)] + beside
+        every, known = [one for split in splits for one in check(split)], dict[str, Path]()
+        read = [one.path for one in every if one.meeting is not None]
+        twice = [path for path in read if known.setdefault(same_name(path.stem), path) != path]
+        wrong = "has the name of a meeting in another split; rename one of them"
+        return [*every, *(Checked(path, None, wrong) for path in twice), *beside]
     summaries = {same_name(path.name[: -len(SUMMARY)]): path for path in found if path.name.lower().endswith(SUMMARY)}
     paths = [path for path in found if path not in summaries.values()]
     if not paths:
@@ -103,7 +108,7 @@ def check(folder: Path) -> list[Checked]:
     for summary in summaries.values():
         faults.append(Checked(summary, None, "has no meeting of its name; rename it as the meeting, or remove it"))
     by_name = {same_name(path.name): path for path in paths}
-    for table in sorted(path for path in folder.iterdir() if path.suffix.lower() in (".csv", ".tsv")):
+    for table in (path for path in visible if path.suffix.lower() in (".csv", ".tsv")):
         with _collecting(table, faults):
             for line, row in rows_of(table, COLUMNS, shorter=True):
                 with _collecting(table, faults):
@@ -132,12 +137,21 @@ def _with_summary(meeting: Meeting, where: str, summary: str, query: str = "", t
     query, answer, count = " ".join(query.split()) or WHOLE, " ".join(summary.split()), len(meeting.turns)
     if not answer:
         raise QuorumError(f"{where}: summary is empty; write it, or remove it")
-    match = re.fullmatch(r"(\d{1,9})(?:\s*+[-–—]\s*+(\d{1,9}))?", turns.strip() or f"1-{count}")
+    first, end = turn_range(turns, count, f"{where}: turns")
+    added = Query(query=query, answer=answer, relevant_text_span=((first, end - 1),))
+    return replace(meeting, queries=(*meeting.queries, added))
+
+
+def turn_range(text: str, count: int, where: str) -> tuple[int, int]:
+    """`A-B` or `A`, counted from 1 and inclusive -> the ends of a Python range; an empty text: all turns.
+
+    Raises QuorumError, which begins with `where`, if it is of another form, or not among so many turns.
+    """
+    match = re.fullmatch(r"(\d{1,9})(?:\s*+[-–—]\s*+(\d{1,9}))?", text.strip() or f"1-{count}")
     first, last = (int(match[1]), int(match[2] or match[1])) if match else (0, 0)
     if not 1 <= first <= last <= count:
-        raise QuorumError(f"{where}: turns {turns[:20]!r}: give A-B with 1 <= A <= B <= {count}, the number of turns")
-    added = Query(query=query, answer=answer, relevant_text_span=((first - 1, last - 1),))
-    return replace(meeting, queries=(*meeting.queries, added))
+        raise QuorumError(f"{where} {text[:20]!r}: give A-B with 1 <= A <= B <= {count}, the number of turns")
+    return first - 1, last
 
 
 def split_folder(folder: Path, into: Path, *, roles: bool = False, query: str = WHOLE) -> None:
@@ -164,8 +178,7 @@ def split_folder(folder: Path, into: Path, *, roles: bool = False, query: str = 
             if missed:
                 say(f"{path}: may still be names: {', '.join(missed)}")
         queries = [one.model_copy(update={"query": query}) if one.query == WHOLE else one for one in meeting.queries]
-        content = {
-            "meeting_transcripts": [{"speaker": turn.speaker, "content": turn.text} for turn in meeting.turns],
-            "specific_query_list": [one.model_dump(by_alias=True) for one in queries],
-        }
+        said = [{"speaker": turn.speaker, "content": turn.text} for turn in meeting.turns]
+        asked = [one.model_dump(by_alias=True) for one in queries]
+        content = {"meeting_transcripts": said, "specific_query_list": asked}
         write_json(into / given.get(path, by_name[path.name]) / f"{path.stem}.json", content)

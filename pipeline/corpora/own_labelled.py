@@ -27,9 +27,7 @@ from pipeline.errors import QuorumError
 from pipeline.workspace.record import Json
 
 
-def read(
-    path: Path, kind: type[Kind], classes: Callable[[Sequence[Kind]], Sequence[str]] = lambda texts: ()
-) -> list[Kind]:
+def read(path: Path, kind: type[Kind], classes: Callable[[Sequence[Kind]], Sequence[str]] = lambda _: ()) -> list[Kind]:
     """The texts of a file, in its order, or the documents of a folder.
 
     Args:
@@ -57,13 +55,8 @@ def read(
             split = cells.get("split") if is_split else splits[group]
             if split not in SPLITS:
                 raise ValueError(f"split {split!r}: write {', '.join(SPLITS)}")
-            fields = {
-                "id": f"{path.stem}/{line}",
-                "split": split,
-                "owner": str(cells.get("owner") or ""),
-                "group": group,
-            }
-            fields |= {column: value_of(cells, column) for column, value_of in columns.items()}
+            fields = {"id": f"{path.stem}/{line}", "split": split, "owner": str(cells.get("owner") or "")}
+            fields |= {"group": group} | {column: value_of(cells, column) for column, value_of in columns.items()}
             if not is_sound(tuple(fields.values())):
                 raise ValueError("has a NUL or half of a surrogate pair; remove it")
         except ValueError as error:
@@ -127,9 +120,8 @@ def _answers(cells: Json, column: str) -> tuple[tuple[str, int], ...]:
         raise ValueError("answer_start is no number; give the answer's first character") from None
     for text, start in answers:
         if not text or start < 0 or not _context(cells, "context").startswith(text, start):
-            raise ValueError(
-                f"the answer {text!r} does not lie in its context at character {start}; correct `answer_start`"
-            )
+            wrong = f"the answer {text!r} does not lie in its context at character {start}"
+            raise ValueError(f"{wrong}; correct `answer_start`")
     return answers
 
 
@@ -152,12 +144,8 @@ def _check_trained(path: Path, texts: Mapping[int, Kind], classes: Callable[[Seq
     known = set(classes([text for text in texts.values() if text.split == "train"]))
     for line, text in texts.items():
         if text.split == "test" and text.group in trained:
-            raise QuorumError(
-                f"{path}: line {line}: group {text.group!r} is tested, and line {trained[text.group]} trains on it; "
-                "put all its rows into one split"
-            )
+            wrong = f"group {text.group!r} is tested, and line {trained[text.group]} trains on it"
+            raise QuorumError(f"{path}: line {line}: {wrong}; put all its rows into one split")
         if strange := sorted(set(classes([text])) - known):
-            raise QuorumError(
-                f"{path}: line {line} ({text.split}): no training example has the label {strange[0]!r}; add one, or "
-                "leave the row out"
-            )
+            wrong = f"no training example has the label {strange[0]!r}"
+            raise QuorumError(f"{path}: line {line} ({text.split}): {wrong}; add one, or leave the row out")

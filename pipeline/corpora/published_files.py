@@ -53,18 +53,14 @@ def download(address: str, path: Path) -> None:
         with urllib.request.urlopen(address, timeout=DOWNLOAD_SECONDS) as answer:
             write_bytes(path, answer.read())
     except (urllib.error.URLError, http.client.HTTPException, TimeoutError, ConnectionError) as error:
-        raise QuorumError(
-            f"{address}: could not be fetched ({getattr(error, 'reason', error)}); check the network, or set "
-            "data_source: mirror or sample"
-        ) from None
+        reason, remedy = getattr(error, "reason", error), "check the network, or set data_source: mirror or sample"
+        raise QuorumError(f"{address}: could not be fetched ({reason}); {remedy}") from None
 
 
 def _check(path: Path, found: str, published: str, commit: str) -> None:
     if found != published:
-        raise QuorumError(
-            f"{path}: checksum {found[:12]}… instead of {published[:12]}… (truncated or altered); restore it as "
-            f"published at commit {commit}"
-        )
+        wrong = f"checksum {found[:12]}… instead of {published[:12]}… (truncated or altered)"
+        raise QuorumError(f"{path}: {wrong}; restore it as published at commit {commit}")
 
 
 @dataclass(frozen=True)
@@ -192,9 +188,8 @@ def _opened(archive: Path) -> Iterator[tarfile.TarFile]:
     except FileNotFoundError:
         raise QuorumError(f"{archive}: is missing from the mirror; restore it, or set data_source: upstream") from None
     except tarfile.FilterError as error:
-        raise QuorumError(
-            f"{archive}: {error}; nothing was unpacked; remove the file, and get it from its publisher"
-        ) from None
+        remedy = "nothing was unpacked; remove the file, and get it from its publisher"
+        raise QuorumError(f"{archive}: {error}; {remedy}") from None
     except (tarfile.TarError, EOFError, OSError, lzma.LZMAError, zlib.error) as error:
         if getattr(error, "errno", None):
             raise  # of the disk, and the archive may be intact

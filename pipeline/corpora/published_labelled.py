@@ -129,9 +129,7 @@ def squad(folder: Path) -> list[Question]:
 def aeslc(folder: Path) -> tuple[list[Titled], int]:
     """Emails, whose owner is the mailbox, and how many training emails recur in dev or test, and are left out."""
     here = folder / "enron_subject_line"
-    emails = [
-        _email(path, split) for split, name in FOLDERS.items() for path in sorted((here / name).glob("*.subject"))
-    ]
+    emails = [_email(path, split) for split, own in FOLDERS.items() for path in sorted((here / own).glob("*.subject"))]
     evaluated = {normal(email.text) for email in emails if email.split != "train"}
     kept = [email for email in emails if email.split != "train" or normal(email.text) not in evaluated]
     return kept, len(emails) - len(kept)

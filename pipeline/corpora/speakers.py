@@ -17,8 +17,9 @@ STAMP = r"\d{1,3}:\d{1,2}(?::\d{1,2})?(?:[.,:;]\d{1,6})?"
 _CLOCK = rf"(?:\d{{1,4}}[./-]\d{{1,2}}[./-]\d{{1,4}}(?:,?\s+|T))?{STAMP}(?:Z|\s?[AaPp]\.?[Mm]\b\.?|\sUhr\b)?"
 _ONE = rf"(?:\[{_CLOCK}\]|\({_CLOCK}\)|<{_CLOCK}>|\{{{_CLOCK}\}}|{_CLOCK})"
 _TO = r"\s*+(?:-->|->|-|–)\s*+"
-TIMES = rf"(?:\[{STAMP}{_TO}{STAMP}\]|\({STAMP}{_TO}{STAMP}\)|{_ONE}(?:{_TO}{_ONE})?)"
-"""`0:03`, `[00:00:03]`, `<0:03>`, `{0:03}`, `10:15 AM`, `5/6/24, 10:15`, `0:03 - 0:09`."""
+_SECONDS = r"\d{1,6}(?:\.\d{1,3}s?|s)"
+TIMES = rf"(?:\[{STAMP}{_TO}{STAMP}\]|\[{_SECONDS}{_TO}{_SECONDS}\]|\({STAMP}{_TO}{STAMP}\)|{_ONE}(?:{_TO}{_ONE})?)"
+"""`0:03`, `[00:00:03]`, `<0:03>`, `{0:03}`, `10:15 AM`, `5/6/24, 10:15`, `0:03 - 0:09`, `[3.00s -> 9.00s]`."""
 _TIMED = re.compile(rf"{TIMES}(?:(?<=[\])>}}])\s*+|\s++)(?:[-–|]\s++)?")
 _BOLD = re.compile(r"^(\*\*?)([^*]{1,200})\1")
 _ITEM = re.compile(r"^(?:[-*•]|\d{1,3}[.)])\s+")
@@ -36,9 +37,7 @@ _COLON = re.compile(
 )
 _NO_COLON = re.compile(rf"\s[-–—]\s+(?=\S)|\s?[\[(]{TIMES}[\])]\s+(?=\S)")
 """What follows the names of a file without colons: a dash, or a time in brackets."""
-_CHAT = re.compile(
-    r"(?:From|Von|De)\s+(\S.{0,60}?)(?:\s+(?:to|an|à|a|para)\s+[^:]{1,60}?\s*|\s+):(?:\s|$)", re.IGNORECASE
-)
+_CHAT = re.compile(r"(?:From|Von|De)\s+(\S.{0,60}?)(?:\s+(?:to|an|à|a|para)\s+[^:]{1,60}?\s*|\s+):(?:\s|$)", re.I)
 """Zoom's chat: `From Ann Lee to Everyone: words`, `From Ann Lee : words`."""
 _TIME_AFTER = re.compile(rf"\s?[\[({{<]{TIMES}[\])}}>]\s?$")
 _TWO_TIMES = re.compile(rf"\[?{STAMP}{_TO}{STAMP}\]?")
@@ -134,9 +133,7 @@ def labels_of(texts: Mapping[int, str], known: Collection[str] = (), *, in_cues:
     """
     found = {place: label for place, text in texts.items() if (label := label_of(text))}
     if not any(label.name and label.words for label in found.values()):
-        dashed = {
-            place: label for place, text in texts.items() if (label := label_of(_NO_COLON.sub(": ", text, count=1)))
-        }
+        dashed = {place: one for place, text in texts.items() if (one := label_of(_NO_COLON.sub(": ", text, count=1)))}
         if 2 * len(dashed) > len(texts) and len({label.name for label in dashed.values()}) < len(dashed):
             found = dashed
     counts = Counter(label.name for label in found.values())
@@ -220,11 +217,8 @@ def _headings(lines: Sequence[str], texts: Mapping[int, str]) -> dict[int, Label
     usual = [form for form, count in forms.items() if form[0] not in "\n0" or 2 * count > shapes[form]]
     best = max(usual, key=forms.__getitem__, default="")
     are_sure = 2 * sum(sure for _, _, sure in found.values()) >= len(found)
-    return {
-        place: Label(name, sure=True)
-        for place, (name, form, sure) in found.items()
-        if (sure if are_sure else form == best)
-    }
+    found = {place: one for place, one in found.items() if (one[2] if are_sure else one[1] == best)}
+    return {place: Label(name, sure=True) for place, (name, _, _) in found.items()}
 
 
 def _with_times(lines: Sequence[str], around: Sequence[tuple[int, int, int]]) -> dict[int, str]:

@@ -81,10 +81,8 @@ def equal_texts(examples: Sequence[Example], of: Callable[[Any], str] = attrgett
     A test text that is also a training text measures what a model has memorized. Empty texts do not count.
     """
     texts = {split: [normal(of(e)) for e in examples if e.split == split] for split in SPLITS}
-    return {
-        f"{later}_in_{earlier}": sum(map((set(texts[earlier]) - {""}).__contains__, texts[later]))
-        for earlier, later in combinations(SPLITS, 2)
-    }
+    known = {split: set(own) - {""} for split, own in texts.items()}
+    return {f"{b}_in_{a}": sum(map(known[a].__contains__, texts[b])) for a, b in combinations(SPLITS, 2)}
 
 
 def equal_between(texts: Mapping[str, Sequence[str]]) -> int:

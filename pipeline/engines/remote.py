@@ -233,9 +233,8 @@ def _arrival(outcome: Received) -> Arrival | Failure:
     except ValueError as error:
         return Failure(to.name, to.request.round, str(error))
     trace = Trace(reply.loss, reply.steps, reply.seconds, reply.figures, {}, len(to.body), len(body))
-    return Arrival(
-        to.name, Update(arrived.adapter, reply.examples, reply.steps, arrived.memory), reply.round, trace, job=reply.job
-    )
+    update = Update(arrived.adapter, reply.examples, reply.steps, arrived.memory)
+    return Arrival(to.name, update, reply.round, trace, job=reply.job)
 
 
 def handshake(link: Link, names: Sequence[str], job: str, own: Facts) -> dict[str, Facts]:

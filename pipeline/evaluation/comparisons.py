@@ -160,10 +160,8 @@ def unknown_runs(path: Path, comparisons: Sequence[Comparison], known: Collectio
     named = {run: one.name for one in comparisons for run in one.terms if run not in known}
     for run, name in named.items():
         if near := nearest(run, known, MISSPELT):
-            raise QuorumError(
-                f"{path}: {name}.terms.{run}: no such run in params.yaml; did you mean {near}? Correct the name, or "
-                "remove the comparison"
-            )
+            wrong = f"{name}.terms.{run}: no such run in params.yaml; did you mean {near}?"
+            raise QuorumError(f"{path}: {wrong} Correct the name, or remove the comparison")
     return list(named)
 
 
@@ -203,9 +201,8 @@ def compare(
         samples: random signs behind each interval and p.
         lengths: where texts are scored.
     """
-    return with_holm(
-        [_effect(one, metric, contrast, seeds, samples, lengths) for one in comparisons for metric in one.effects]
-    )
+    pairs = [(one, metric) for one in comparisons for metric in one.effects]
+    return with_holm([_effect(*pair, contrast, seeds, samples, lengths) for pair in pairs])
 
 
 def _effect(

@@ -28,8 +28,6 @@ def deciles(entropy: Tensor, teacher: Tensor, student: Tensor) -> list[Decile]:
     `entropy`: of the teacher, in nats. `teacher`, `student`: ln q(y) of each reference token; all (tokens,).
     """
     order = torch.argsort(entropy, stable=True)
-    parts = (torch.tensor_split(own[order].double(), PARTS) for own in (entropy, teacher - student))
-    return [
-        Decile(float(sure.mean()), float((gain > 0).double().mean()), float(gain.mean()))
-        for sure, gain in zip(*parts, strict=True)
-    ]
+    sure, gains = (torch.tensor_split(own[order].double(), PARTS) for own in (entropy, teacher - student))
+    pairs = zip(sure, gains, strict=True)
+    return [Decile(float(h.mean()), float((gain > 0).double().mean()), float(gain.mean())) for h, gain in pairs]

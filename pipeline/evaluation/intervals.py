@@ -127,10 +127,8 @@ def of_few(values: Sequence[float]) -> Interval:
 def aligned(clients: Mapping[str, Clusters]) -> dict[str, Clusters]:
     """Each client moved to the mean over clients: what lies between them is then no noise of the mean."""
     mean = mean_ratio(clients)
-    return {
-        name: replace(own, numerator=own.numerator - (own.ratio() - mean) * own.denominator)
-        for name, own in clients.items()
-    }
+    tops = {name: own.numerator - (own.ratio() - mean) * own.denominator for name, own in clients.items()}
+    return {name: replace(clients[name], numerator=top) for name, top in tops.items()}
 
 
 def interval_of(clients: Mapping[str, Clusters], samples: int, seed: int = 0) -> Interval:

@@ -150,7 +150,6 @@ def shares_of(run: str, client: str, meetings: Mapping[str, Tally], samples: int
         if known:
             names, parts, wholes = zip(*known, strict=True)
             ends = interval_of({client: Clusters.of(names, parts, wholes)}, samples).rounded(4)
-            rows.append(
-                {"run": run, "client": client, "share": share} | {e: ends.get(e) for e in ("value", "low", "high")}
-            )
+            row: Json = {"run": run, "client": client, "share": share}
+            rows.append(row | {end: ends.get(end) for end in ("value", "low", "high")})
     return rows

@@ -13,7 +13,7 @@ from pathlib import Path
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+from cryptography.x509.oid import ExtendedKeyUsageOID
 
 from pipeline.errors import QuorumError
 from pipeline.federation.site import KEYS, TLS
@@ -30,7 +30,7 @@ def make_authority() -> None:
     """Write the authority's key and its certificate, which every node gets. Do nothing if both exist."""
     if AUTHORITY.is_file() and AUTHORITY_KEY.is_file():
         return
-    key, name = ec.generate_private_key(CURVE), _common_name("Quorum federation")
+    key, name = ec.generate_private_key(CURVE), x509.Name.from_rfc4514_string("CN=Quorum federation")
     usage = x509.KeyUsage(False, False, False, False, False, True, True, False, False)
     extensions = {usage: True, x509.BasicConstraints(ca=True, path_length=0): True}
     _write_key(AUTHORITY_KEY, key, serialization.PrivateFormat.PKCS8)
@@ -56,7 +56,9 @@ def make_server_certificate(host: str, days: int = SERVER_DAYS) -> None:
         x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]): False,
     }
     _write_key(SERVER_KEY, key, serialization.PrivateFormat.PKCS8)
-    write_bytes(SERVER, _certificate(_common_name(host), key, issuer, signer, days, extensions))
+    write_bytes(
+        SERVER, _certificate(x509.Name.from_rfc4514_string(f"CN={host}"), key, issuer, signer, days, extensions)
+    )
 
 
 def make_node_key(organisation: str) -> None:
@@ -74,10 +76,6 @@ def days_left(certificate: Path = SERVER) -> int:
     """Days until a certificate expires, rounded up: 0 or less once it has expired."""
     until = x509.load_pem_x509_certificate(certificate.read_bytes()).not_valid_after_utc
     return math.ceil((until - datetime.datetime.now(datetime.UTC)) / datetime.timedelta(days=1))
-
-
-def _common_name(name: str) -> x509.Name:
-    return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
 
 
 def _certificate(

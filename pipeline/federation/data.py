@@ -61,13 +61,13 @@ def prepare(params: Params, organisation: str, run_id: str) -> tuple[Manifest, I
         query = params.queries_of(organisation).whole
         examples = {one.id: one for one in _meetings(organisation, own, params.data[name].span_end, query)}
         order = partition_order(alone, row.setting, [row.seed])
-        there = [split for split, ids in by_split(examples.values()).items() if ids]
-        manifest = draw(row.setting, order, examples, row.seed, needed=there).manifest
+        filled = [split for split, ids in by_split(examples.values()).items() if ids]
+        manifest = draw(row.setting, order, examples, row.seed, needed=filled).manifest
     else:
         examples = {one.id: one for one in _texts(organisation, own, params, row.setting)}
         manifest = {organisation: by_split(examples.values())}
-    there = sum(one.split == "train" for one in examples.values())
-    say(f"node {organisation}: trains on {len(manifest[organisation]['train'])} of its {there} training examples")
+    trainable = sum(one.split == "train" for one in examples.values())
+    say(f"node {organisation}: trains on {len(manifest[organisation]['train'])} of its {trainable} training examples")
     for line in with_lost_letters(name, list(examples.values())):
         say(f"node {organisation}: {line}")
     write_examples(layout.examples(name), examples.values())

@@ -1,4 +1,4 @@
-"""Results of tasks with labels and titles -> tables by setting, of partitions and of cuts, figures and the page."""
+"""Results of tasks on texts -> tables by setting, of partitions and of cuts, figures and the page."""
 
 from collections.abc import Mapping, Sequence
 
@@ -101,10 +101,8 @@ def effects_of(order: ReportOrder, comparisons: Sequence[Comparison], outcomes: 
         if not seeds:
             return None
         metric = own[next(iter(terms))][name]
-        weighted = [
-            (metric.sign * weight, {s: outcomes[run].scored[s] for s in seeds}) for run, weight in terms.items()
-        ]
-        return combined(weighted, metric)
+        signed = [(metric.sign * weight, {s: outcomes[run].scored[s] for s in seeds}) for run, weight in terms.items()]
+        return combined(signed, metric)
 
     seeds = sorted({seed for one in outcomes.values() for seed in one.scored})
     return compare([one for one in comparisons if set(one.effects) <= known], contrast, seeds, order.sign_flips)
@@ -112,9 +110,5 @@ def effects_of(order: ReportOrder, comparisons: Sequence[Comparison], outcomes: 
 
 def altered(order: ReportOrder, published: Mapping[str, Json]) -> frozenset[str]:
     """Find the settings whose skew differs from the paper's."""
-    return frozenset(
-        setting
-        for setting, skew in published.items()
-        if setting in order.settings
-        and any(getattr(order.settings[setting], knob, None) != value for knob, value in skew.items())
-    )
+    known = {name: order.settings[name] for name in published if name in order.settings}
+    return frozenset(n for n, own in known.items() if any(getattr(own, k, None) != v for k, v in published[n].items()))

@@ -7,6 +7,7 @@ from pipeline.federated.methods import OURS, TURNS
 from pipeline.pages.files import warnings_of, write_page
 from pipeline.pages.main import write_files
 from pipeline.plan.orders import ReportOrder
+from pipeline.report.effects import HEAD
 from pipeline.report.main_page import draw, rows_are_of, summary
 from pipeline.report.notes import looks
 from pipeline.report.page import Cell, embedded, gain_digits, gain_text, p_value, page, table
@@ -25,9 +26,7 @@ SHOWN = {one.name: one for one in (load_task(TASKS["summarize"]).metrics[0], LOS
 def run(order: ReportOrder) -> None:
     """Render the page. Raises QuorumError if no run has a result, or its predictions are missing."""
     (data, files), named = write_files(order), looks(order.runs)
-    predictions = {
-        row.name: read_jsonl(layout.predictions(row.id)) for row in data.order.runs if row.method not in TURNS
-    }
+    texts = {row.name: read_jsonl(layout.predictions(row.id)) for row in data.order.runs if row.method not in TURNS}
     ours = next((row for row in data.order.runs if row.part == OURS), None)
     tau = data.tau if data.selective else 0.0
     teacher = read_json(layout.models_behind(ours.id))["lens"] if ours else []
@@ -39,8 +38,8 @@ def run(order: ReportOrder) -> None:
         warnings=warnings_of(order, files),
         summary=summary(data),
         rows_are_of=rows_are_of(data),
-        cases=cases(predictions, named),
-        lens=lens(first, tau, predictions),
+        cases=cases(texts, named),
+        lens=lens(first, tau, texts),
         ours=named[ours.name].label if ours else OURS,
         tau=f"{tau:g}",
         result=_result(),
@@ -57,9 +56,7 @@ def _result() -> Json:
     rows_of = read_table(tables / "comparisons.csv")
     effects = [_effect(row) for row in rows_of if row["effect"] and row["metric"] in SHOWN]
     return {
-        "effects": table(
-            [Cell("comparison", kind="left"), "metric", "effect (95% interval)", "p, Holm"], effects, "effects"
-        ),
+        "effects": table(HEAD[:4], effects, "effects"),
         "scores": table(heads, rows, "summary"),
         "forest": embedded(layout.RESULT / layout.FIGURES / "forest.svg", "Effects with 95% intervals, all of QMSum."),
     }

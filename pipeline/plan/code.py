@@ -86,9 +86,12 @@ def without_code(order: Json) -> Json:
 
 @cache
 def imports_of(module: str, parts: Parts = None) -> tuple[str, ...]:
-    """The modules of `pipeline` that a module imports, also inside functions."""
-    found: set[str] = set()
-    for node in ast.walk(_tree(module, parts)):
+    """The modules of `pipeline` that a module imports, also inside functions, but not for types alone."""
+    found, tree = set[str](), _tree(module, parts)
+    of_types = [
+        node for node in ast.walk(tree) if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+    ]
+    for node in set(ast.walk(tree)).difference(*map(ast.walk, of_types)):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:

@@ -155,13 +155,8 @@ def _encoding(learner: Learner) -> str:
 
 def _of_run(params: Params, train: orders.TrainOrder) -> Json:
     """What both `predict` and `evaluate` need of a run."""
-    return {
-        "task": task_of(params, train.setting),
-        "data": params.settings[train.setting].data_sets,
-        "left_out": train.left_out,
-        "setting": train.setting,
-        "seeds": train.seeds,
-    }
+    own: Json = {"task": task_of(params, train.setting), "data": params.settings[train.setting].data_sets}
+    return own | {"left_out": train.left_out, "setting": train.setting, "seeds": train.seeds}
 
 
 def _predict_order(params: Params, name: str, train: orders.TrainOrder) -> orders.PredictOrder:

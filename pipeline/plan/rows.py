@@ -34,14 +34,10 @@ def one_of(what: str, known: Iterable[str]) -> AfterValidator:
     return AfterValidator(check)
 
 
-def _parsed(text: str) -> str:
-    FrozenPart.parse(text)
-    return text
-
-
 Method = Annotated[str, one_of("method", (*UNTRAINED, *ALGORITHMS))]
 """The name of an algorithm, of the untrained model, or of turns of the source."""
-Frozen = Annotated[str, AfterValidator(_parsed)]  # the frozen part of an encoder, as FedNLP writes it
+Frozen = Annotated[str, AfterValidator(lambda text: FrozenPart.parse(text) and text)]
+"""The frozen part of an encoder, as FedNLP writes it."""
 
 
 class Rates(Record):

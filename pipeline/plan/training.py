@@ -47,9 +47,8 @@ def learner_of(params: Params, name: str) -> Learner | None:
         frozen = params.value_of(name, "frozen") or "none"
         depth = ENCODERS[backbone].layers if run.layers is None else len(run.layers)
         if FrozenPart.parse(frozen).layers > depth:
-            raise QuorumError(
-                f"{PARAMS}: runs.{name}: frozen: {frozen}, but its encoder has {depth} layers; freeze fewer"
-            )
+            wrong = f"frozen: {frozen}, but its encoder has {depth} layers"
+            raise QuorumError(f"{PARAMS}: runs.{name}: {wrong}; freeze fewer")
         view = View(backbone=backbone, frozen=frozen, layers=run.layers, **limits)
         return Learner(view=view, size=size, **shared)
     usual = params.adapted_layers or PRESETS[backbone].adapted_layers

@@ -65,12 +65,9 @@ def keys(path: str) -> list[dict[str, str]]:
     module, _, name = path.rpartition(".")
     record: type[BaseModel] = getattr(importlib.import_module(module), name)
     about = _attributes(record)
-    fields = [(field.alias or key, field, about.get(key, "")) for key, field in record.model_fields.items()]
-    return [
-        {"key": key, "default": _default(field), "about": field.description or text}
-        for key, field, text in fields
-        if field.description or text
-    ]
+    known = {key: (field, field.description or about.get(key, "")) for key, field in record.model_fields.items()}
+    shown = [(field.alias or key, field, text) for key, (field, text) in known.items() if text]
+    return [{"key": key, "default": _default(field), "about": text} for key, field, text in shown]
 
 
 def _attributes(record: type[BaseModel]) -> dict[str, str]:

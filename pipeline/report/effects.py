@@ -124,11 +124,8 @@ Sensitivities = Sequence[tuple[str, Sequence[Effect]]]  # (What is changed, the 
 def sensitivity_records(found: Sensitivities) -> list[Json]:
     """Rows of sensitivities.csv."""
     shown = ("name", "metric", "effect", "low", "high", "p", "p_holm", "p_seeds", "pooled", "pooled_low", "pooled_high")
-    return [
-        {"changed": title} | {column: row[column] for column in shown}
-        for title, effects in found
-        for row in effect_records(effects)
-    ]
+    rows = [(title, row) for title, effects in found for row in effect_records(effects)]
+    return [{"changed": title} | {column: row[column] for column in shown} for title, row in rows]
 
 
 def sensitivities_table(effects: Sequence[Effect], found: Sensitivities, metrics: Mapping[str, Metric]) -> Markup:

@@ -197,11 +197,8 @@ def _ranks(metrics: Metrics, client: str, metric: Metric) -> dict[str, str]:
     """Run -> its mark, of the best and the second."""
     if metric.better is None or not metric.ranked:
         return {}
-    shown = {
-        run: round(metric.sign * own[client].metrics[metric.name].value, metric.digits)
-        for run, own in metrics.items()
-        if metric.name in own[client].metrics
-    }
+    known = {run: own[client].metrics.get(metric.name) for run, own in metrics.items()}
+    shown = {run: round(metric.sign * one.value, metric.digits) for run, one in known.items() if one}
     # Equal numbers as shown get equal marks; if all are equal, none is best.
     levels = sorted(set(shown.values()), reverse=True)
     marks = dict(zip(levels, ("best", "second"), strict=False)) if len(levels) > 1 else {}
@@ -222,9 +219,8 @@ def _cell(figures: Mapping[str, Interval], metric: Metric, rank: str = "") -> Ce
 
 def _facts(data: MainData) -> list[tuple[str, str]]:
     trained = next((row.training for row in data.order.runs if row.name == data.selective), None)
-    knobs = {}
-    if trained:
-        knobs = trained.hyperparameters | trained.model_dump(include={*CommonKnobs.model_fields, "learning_rate"})
+    shown = {*CommonKnobs.model_fields, "learning_rate"}
+    knobs = trained.hyperparameters | trained.model_dump(include=shown) if trained else {}
     return [
         *facts_of(data.order, data.order.runs),
         ("data", "; ".join(source_of(name, source) for name, source in data.record["source"].items())),

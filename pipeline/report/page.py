@@ -54,9 +54,8 @@ Cells = Sequence[object]  # a row of a table: cells, or the texts of some
 
 @cache
 def _environment() -> jinja2.Environment:
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(TEMPLATES), autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True
-    )
+    loader, strict = jinja2.FileSystemLoader(TEMPLATES), jinja2.StrictUndefined
+    environment = jinja2.Environment(loader=loader, autoescape=True, undefined=strict, trim_blocks=True)
     environment.filters.update(signed=signed, thousands="{:,}".format, cell=Cell.of)
     environment.globals.update(command=COMMAND, records=records)
     return environment

@@ -62,9 +62,7 @@ class PaperPage:
     def gains(self) -> dict[str, Gains]:
         """The same -> the difference of every two of its runs."""
         samples, endpoints = self.order.sign_flips, (self.metric, LOSS)
-        return {
-            section: gains_of(list(own), self.results, endpoints, samples) for section, own in self.compared.items()
-        }
+        return {name: gains_of(list(own), self.results, endpoints, samples) for name, own in self.compared.items()}
 
     def render(self, extra: Mapping[str, Sequence[Piece]], warnings: Markup) -> str:
         """The page; `extra`: section -> pieces that are no comparison of runs."""
@@ -72,22 +70,19 @@ class PaperPage:
         first = {row.setting: self.files[row.id] for row in reversed(runs)}
         metrics = {one.name: one for one in (self.metric, LOSS)}
         shown = [one for one in self.effects if one.metric in metrics]
-        forest = (
-            Drawing(draw_forest(shown, metrics), "forest", "forest") if any(one.interval for one in shown) else None
-        )
+        were_run = any(one.interval for one in shown)
+        forest = place(Drawing(draw_forest(shown, metrics), "forest", "forest")) if were_run else ""
         seeds = {seed: f"seed {seed}" for seed in sorted({row.seed for row in runs})}
         trainings = len({self.files[row.id]["training"] for row in runs} - {None})
+        of_trainings = f", of {trainings} trainings" if trainings else ""
         return page(
             "paper_page.html.j2",
             warnings=warnings,
-            facts=[
-                *facts_of(self.order, runs),
-                ("runs", f"{len(runs)}, of {trainings} trainings" if trainings else f"{len(runs)}"),
-            ],
+            facts=[*facts_of(self.order, runs), ("runs", f"{len(runs)}{of_trainings}")],
             title=self.title,
             question=self.question,
             effects=effects_table(shown, lambda one: metrics[one.metric], seeds) if shown else "",
-            forest=place(forest) if forest else "",
+            forest=forest,
             sections=[self._section(one) | {"extra": [*map(place, extra.get(one.name, ()))]} for one in self.sections],
             corpora={source_of(name, self.notes[name]["source"]): rows for name, rows in self.statistics.items()},
             equal={name: about["equal"]["test_in_train"] for name, about in self.notes.items() if "equal" in about},
@@ -131,24 +126,21 @@ def section_table(
         return _score(results.metrics[run][MEAN] if set(clients) < set(compared[run]) else None, metric)
 
     def gain(run: str) -> Cell:
-        return Cell(
-            ahead.get(run, {}).get(metric.name, "–" if run in ahead else ""), ahead.get(run, {}).get("loss", "")
-        )
+        own = ahead.get(run, {})
+        return Cell(own.get(metric.name, "–" if own else ""), own.get("loss", ""))
 
     def loss(run: str) -> Cell:
         found = compared[run][MEAN].metrics.get("loss")
         return Cell(f"{found.value:.3f}" if found else "–", _other_loss(compared[run], common))
 
+    surface = Markup("similarity,<br>repetition, %")
     columns: list[tuple[object, Callable[[str], Cell]]] = [
         (Cell("run", metric.title), lambda run: Cell(results.rows[run][0].part, run)),
         *((client, score(client)) for client in clients),
         ("mean" if common == clients else f"mean of {', '.join(common)}", score(MEAN)),
         *([] if common == clients else [(f"mean of all {len(clients)}", score_of_all)]),
         *([(Cell(f"{reference} is ahead by", "in test loss, by"), gain)] if ahead else []),
-        (
-            Cell("words (over the references’)", Markup("similarity,<br>repetition, %")),
-            lambda run: _words(compared[run][MEAN].metrics),
-        ),
+        (Cell("words (over the references’)", surface), lambda run: _words(compared[run][MEAN].metrics)),
         ("test loss, mean", loss),
         ("best round", lambda run: rounds_cell(results, run, compared[run], common)),
     ]

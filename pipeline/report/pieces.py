@@ -70,10 +70,7 @@ def words(shares: Rows, pos: Rows) -> list[Markup]:
 def parts_of_speech(pos: Rows, runs: Sequence[str]) -> list[Drawing]:
     """A figure for each client of what was distilled, by part of speech (Fig. 11)."""
     figures = {client: bars.draw_parts_of_speech(pos, client) for client in dict.fromkeys(row["client"] for row in pos)}
-    return [
-        Drawing(figure, f"pos_{client}", "parts_of_speech", {"client": client, "runs": runs})
-        for client, figure in figures.items()
-    ]
+    return [Drawing(own, f"pos_{c}", "parts_of_speech", {"client": c, "runs": runs}) for c, own in figures.items()]
 
 
 def untrained(metrics: Metrics, run: str, metric: Metric) -> list[Markup]:

@@ -43,9 +43,8 @@ def export(raters: int, seed: int) -> None:
     """
     compared = _compared(planned_runs())
     lines = {method: read_jsonl(layout.predictions(row.id)) for method, row in compared.items()}
-    pairs = _pairs(
-        {m: {(o["client"], o["id"]): o["prediction"] for o in own if o["prediction"]} for m, own in lines.items()}
-    )
+    known = {m: {(o["client"], o["id"]): o["prediction"] for o in own if o["prediction"]} for m, own in lines.items()}
+    pairs = _pairs(known)
     if missing := [method for method in METHODS if not any(method in pair for pair in pairs.values())]:
         raise QuorumError(f"ratings: no run of {missing[0]} in params.yaml's runs; add one and run `dvc repro`")
     examples = examples_of(compared[OURS].data, Conversation)
@@ -180,13 +179,8 @@ def _pairs(texts: Mapping[str, Mapping[tuple[str, str], str]]) -> dict[tuple[str
 
     `texts`: method -> (client, example) -> its summary, or a hash of it.
     """
-    ours = texts.get(OURS, {})
-    return {
-        (*key, other): {OURS: summary, other: texts[other][key]}
-        for key, summary in ours.items()
-        for other in METHODS[1:]
-        if key in texts.get(other, {})
-    }
+    both = [(key, other) for key in texts.get(OURS, {}) for other in METHODS[1:] if key in texts.get(other, {})]
+    return {(*key, other): {method: texts[method][key] for method in (OURS, other)} for key, other in both}
 
 
 def _hash_of(pair: Mapping[str, str]) -> str:

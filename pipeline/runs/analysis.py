@@ -19,7 +19,7 @@ from pipeline.federated.history import Round, best_rounds
 from pipeline.federated.masks import unpack_masks
 from pipeline.federated.objectives.cross_entropy import entropy
 from pipeline.federated.objectives.distillation import DISTILLED
-from pipeline.model.adapter import read_adapter
+from pipeline.model.adapter import Adapter, read_adapter
 from pipeline.model.backbone import pieces_of
 from pipeline.model.entry import Entry
 from pipeline.model.store import PrefixStore
@@ -51,13 +51,11 @@ def crossed_of(row: RunRow) -> dict[str, dict[str, float]]:
     """Test each client's adapter on every client: train client -> test client -> mean loss, nats a token."""
     tests, (seen, load) = _entries(row, "test"), _reading(row)
     adapters = {trained: read_adapter(layout.adapter(row.id, trained)) for trained in tests}
-    return {
-        trained: {
-            tested: float(torch.cat(per_token(seen, load, entries, adapter)).mean())
-            for tested, entries in tests.items()
-        }
-        for trained, adapter in adapters.items()
-    }
+
+    def loss(entries: list[Entry], adapter: Adapter) -> float:
+        return float(torch.cat(per_token(seen, load, entries, adapter)).mean())
+
+    return {a: {b: loss(own, adapter) for b, own in tests.items()} for a, adapter in adapters.items()}
 
 
 def _reading(row: RunRow) -> tuple[BackboneWithHead, Load]:
@@ -82,12 +80,9 @@ def divergence_of(examples: Mapping[str, Conversation], name: str, topics: int) 
     embeddings = embed(sources).double().cpu().numpy()
     by_topic, topics_by_chance = between_clients(topic_counts(embeddings, topics), owners)
     by_word, words_by_chance = between_clients(word_counts([example.target for example in everything]), owners)
-    return {
-        "topics": by_topic,
-        "words": by_word,
-        "by_chance": {"topics": topics_by_chance, "words": words_by_chance},
-        "examples": {client: len(own) for client, own in by_client.items()},
-    }
+    by_chance = {"topics": topics_by_chance, "words": words_by_chance}
+    sizes = {client: len(own) for client, own in by_client.items()}
+    return {"topics": by_topic, "words": by_word, "by_chance": by_chance, "examples": sizes}
 
 
 class WordTables(NamedTuple):
@@ -113,11 +108,8 @@ def words_of_run(rows: Sequence[RunRow], examples: Json, samples: int) -> WordTa
     tallies = {client: {name: merge(own) for name, own in meetings.items()} for client, meetings in by_seed.items()}
     parts, sensitivities = pos_tables({client: merge(meetings.values()) for client, meetings in tallies.items()})
     shares = [row for client, own in tallies.items() for row in shares_of(run, client, own, samples)]
-    shares += [
-        {"run": run, "client": client, "share": share, "value": round(value, 4)}
-        for client, own in sensitivities.items()
-        for share, value in own.items()
-    ]
+    more = [(client, *pair) for client, own in sensitivities.items() for pair in own.items()]
+    shares += [{"run": run, "client": client, "share": name, "value": round(one, 4)} for client, name, one in more]
     return WordTables(parts, shares)
 
 

@@ -15,11 +15,7 @@ def check_folder(folder: str) -> None:
     Raises QuorumError if a file cannot be used.
     """
     found, remedy = check(Path(folder)), f"export the meeting as {', '.join(READERS)}, out of any archive"
-    for line in (
-        *map(str, found),
-        *(f"{name}: is not read; {remedy}" for name in _others(Path(folder))),
-        *equal(found),
-    ):
+    for line in (*map(str, found), *(f"{one}: is not read; {remedy}" for one in _others(Path(folder))), *equal(found)):
         print(printable(line).replace("\n", "\\n"))
     read = [one.meeting for one in found if one.meeting is not None]
     print(f"{len(read)} meetings can be read; {sum(len(meeting.queries) for meeting in read)} summaries")

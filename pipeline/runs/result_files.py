@@ -31,8 +31,8 @@ RETRAIN = "QUORUM_RETRAIN"  # if this variable is 1, a run with a result in resu
 CPU = Path("/proc/cpuinfo")
 
 Result = Json
-"""One seed's: `fingerprint`, `commit`, `machine`, `precision`, `threads`, `source`, `cut`, `training`,
-`training_seconds`; `scores`: {`clients`, `examples`}; `history`: rows."""
+"""One seed's: `fingerprint`, `commit`, `machine` (where it was scored), `precision`, `threads`, `source`, `cut`,
+`training`, `training_seconds`; `scores`: {`clients`, `examples`}; `history`: rows."""
 MADE_ON = ("commit", "machine")
 NEEDED = ("fingerprint", "precision", "source", "cut", "scores", "history")  # what pages read of a result
 UNREADABLE = (OSError, EOFError, ValueError, KeyError, TypeError, AttributeError)
@@ -107,7 +107,10 @@ def result_of(name: str, seed: int, order: EvaluateOrder, scores: Json) -> Resul
 
 
 def write_result(path: Path, result: Json) -> None:
-    """Write a run's result, compressed. A seed's result that is as before keeps its commit and machine."""
+    """Write a run's result, compressed. A seed's result that is as before keeps its commit and machine.
+
+    Of a training whose seconds this machine does not know, the seconds stay.
+    """
     try:
         known = _seeds(path)
     except UNREADABLE:
@@ -115,6 +118,8 @@ def write_result(path: Path, result: Json) -> None:
     new = json.loads(json.dumps(result))
     for seed, own in new["seeds"].items():
         before = known.get(seed, {})
+        if own.get("training_seconds") is None and own.get("training") == before.get("training"):
+            own["training_seconds"] = before.get("training_seconds")
         if own == before | {key: value for key, value in own.items() if key in MADE_ON}:
             new["seeds"][seed] = before
     write_bytes(path, gzip.compress(json.dumps(new, separators=(",", ":")).encode(), mtime=0))

@@ -80,11 +80,8 @@ def _other_losses(client: str, seeds: Sequence[Json]) -> dict[str, float]:
     """
     known = [one["clients"].get(client, {}) for one in seeds]
     tokens = [sum(row.get("items", 0) for row in one["examples"] if row["client"] == client) for one in seeds]
-    return {
-        other: fmean((one[f"{other}_loss"] for one in known), weights=tokens)
-        for other in ("last", "local", "server")
-        if all(f"{other}_loss" in one for one in known)
-    }
+    there = [name for name in ("last", "local", "server") if all(f"{name}_loss" in one for one in known)]
+    return {name: fmean((one[f"{name}_loss"] for one in known), weights=tokens) for name in there}
 
 
 def common_clients(metrics: Mapping[str, Json]) -> tuple[list[str], list[str]]:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import groupby
 from pathlib import Path
@@ -13,7 +12,9 @@ from typing import TYPE_CHECKING
 
 from pipeline.clients.skews import SERVER
 from pipeline.corpora.conversation import Conversation, Turn
-from pipeline.corpora.transcripts import read
+from pipeline.corpora.organisation import turn_range
+from pipeline.corpora.text import clean
+from pipeline.corpora.transcripts import read_meeting
 from pipeline.errors import QuorumError
 from pipeline.model.decoding_rule import DecodingRule
 from pipeline.model.precision import Precision, multiplies_bf16, resolve
@@ -53,8 +54,8 @@ def summarize_file(
     if parts not in PARTS:
         raise QuorumError(f"--parts {parts}: choose {' or '.join(PARTS)}")
     row = row_of(run, client)
-    meeting = read(file).turns
-    first, end = turn_range(turns, len(meeting))
+    meeting = [replace(turn, text=clean(turn.text)) for turn in read_meeting(file)[0].turns]
+    first, end = turn_range(turns or "", len(meeting), "--turns")
     queries = read_params().queries_of(client)
     summarizer = summarizer_of(row, client, file.stem, queries.merge)
     chosen, query = meeting[first:end], query or queries.whole
@@ -208,19 +209,6 @@ def _backbone(_home: Path, _digest: str, reader: str) -> Backbone | Encoder:
     from pipeline.runs.learners import model_of
 
     return model_of(Reader.model_validate_json(reader))
-
-
-def turn_range(text: str | None, count: int) -> tuple[int, int]:
-    """Convert `A-B`, counted from 1 and inclusive, to the ends of a Python range.
-
-    Raises QuorumError if it is not of that form, or outside the transcript.
-    """
-    if text is None:
-        return 0, count
-    match = re.fullmatch(r"(\d+)-(\d+)", text.strip())
-    if not match or not 1 <= int(match[1]) <= int(match[2]) <= count:
-        raise QuorumError(f"--turns {text}: give A-B with 1 <= A <= B <= {count}, the number of turns")
-    return int(match[1]) - 1, int(match[2])
 
 
 def nearest_turns(

@@ -235,9 +235,8 @@ def _outcome(trial: Trial) -> Json:
     """Train a trial: its validation loss of the evaluated round, the mean over clients, and its rounds."""
     data, owner = trial.drawn, trial.order.evaluate or "server"
     try:
-        progress, private = train_learner(
-            trial.training, data.manifest, data.index, trial.training_key, str(trial), lambda rows: None
-        )
+        how = data.manifest, data.index, trial.training_key, str(trial)
+        progress, private = train_learner(trial.training, *how, lambda rows: None)
     except QuorumError as error:
         if error.code != "not_finite":
             raise

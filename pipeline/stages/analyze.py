@@ -53,10 +53,7 @@ def _clients(setting: str, seed: int) -> Json:
     """Client -> label -> its training examples; and how many examples neither a client nor the server has."""
     partition = read_json(layout.partition(setting, seed))
     labels, manifest = partition["labels"], partition["manifest"]
-    clients = {
-        client: dict(Counter(labels[identity] for identity in own["train"]))
-        for client, own in manifest.items()
-        if client != SERVER
-    }
+    trained = {client: own["train"] for client, own in manifest.items() if client != SERVER}
+    clients = {client: dict(Counter(labels[i] for i in ids)) for client, ids in trained.items()}
     given = sum(len(ids) for own in manifest.values() for ids in own.values())
     return {"clients": clients, "unassigned": len(labels) - given}

@@ -5,7 +5,7 @@ from statistics import fmean
 
 from pipeline.corpora.example import examples_of
 from pipeline.plan.orders import EvaluateOrder, read_order
-from pipeline.runs.result_files import result_of, text_hash, write_result
+from pipeline.runs.result_files import read_result, result_of, text_hash, write_result
 from pipeline.tasks.task import Prediction, chooses_units, load_task
 from pipeline.workspace import layout
 from pipeline.workspace.files import read_json, read_jsonl
@@ -13,13 +13,14 @@ from pipeline.workspace.record import Json
 
 
 def run(name: str, at: Sequence[int] = ()) -> None:
-    """Score a run at each of its seeds, or at some, and write its result."""
+    """Score a run at each of its seeds, or at some, and write its result; those of other seeds then stay."""
     order = read_order(layout.order("evaluate", name), EvaluateOrder)
     if order.says_left_out(f"evaluate {name}"):
         write_result(layout.result(name), {"left_out": order.left_out, "seeds": {}})
         return
-    examples = examples_of(order.data, load_task(order.task).kind)
-    seeds = {}
+    task = load_task(order.task)
+    examples = examples_of(order.data, task.kind)
+    seeds: Json = {str(seed): result for seed, result in read_result(name).items()} if at else {}
     for seed in at or order.seeds:
         run_id = layout.run_id(name, seed)
         models = read_json(layout.models_behind(run_id))
@@ -29,7 +30,7 @@ def run(name: str, at: Sequence[int] = ()) -> None:
         labels, seen = partition["labels"], set(partition.get("seen", ()))
         rows = [_row(row, examples[row["id"]].group, labels.get(row["id"]), row["id"] in seen) for row in scored]
         scores: Json = {"clients": models["clients"], "examples": rows}
-        if chooses_units(task := load_task(order.task)):
+        if chooses_units(task):
             scores["places"] = task.places([(examples[row["id"]], row["prediction"]) for row in predicted])
         if models["best"]:
             scores["best"] = _scored(order, models["best"], examples)
@@ -46,9 +47,7 @@ def _scored(order: EvaluateOrder, rows: Sequence[Json], examples: Json) -> list[
     predictions = [Prediction(row["prediction"], row["ended"]) for row in rows]
     of_rouge = {"use_stemmer": order.use_stemmer, "rouge_tokens": order.rouge_tokens}
     scores = load_task(order.task).score([examples[row["id"]] for row in rows], predictions, **of_rouge)
-    found = [
-        {**row, "text": text_hash(one.text), **own} for row, one, own in zip(plain, predictions, scores, strict=True)
-    ]
+    found = [{**row, "text": text_hash(p.text), **own} for row, p, own in zip(plain, predictions, scores, strict=True)]
     return _over_models(found) if found and "model" in found[0] else found
 
 
@@ -57,11 +56,8 @@ def _over_models(rows: Sequence[Json]) -> list[Json]:
     by_id: dict[str, list[Json]] = {}
     for row in rows:
         by_id.setdefault(row["id"], []).append(row)
-    keys = [key for key in rows[0] if key not in ("model", "text")]
-    return [
-        {key: own[0][key] if key in ("id", "client") else fmean(row[key] for row in own) for key in keys}
-        for own in by_id.values()
-    ]
+    keys, same = [key for key in rows[0] if key not in ("model", "text")], ("id", "client")
+    return [{k: own[0][k] if k in same else fmean(row[k] for row in own) for k in keys} for own in by_id.values()]
 
 
 def _row(row: Json, group: str, label: str | None, seen: bool) -> Json:

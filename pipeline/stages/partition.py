@@ -1,7 +1,6 @@
 """data/prepared -> data/partitions/<setting>/<seed>.json: which client has which examples, and each one's group."""
 
 from collections.abc import Mapping
-from pathlib import Path
 
 from pipeline.clients import exchange
 from pipeline.clients.manifest import seen_in_training
@@ -35,7 +34,7 @@ def _write(setting: str, order: PartitionOrder, seed: int, one: Drawn, texts: Ma
     if isinstance(order.setting, Skewed):
         skew = order.setting
         name = exchange.name_of(skew.by, skew.clients, skew.alpha, skew.beta)
-        exchange.write(Path(path).with_name(f"{name}-{seed}.json"), name, order.data[0], training, one.used)
+        exchange.write(path.with_name(f"{name}-{seed}.json"), name, order.data[0], training, one.used)
     given = sum(map(len, training.values()))
     unassigned = sum(example.split == "train" for example in one.used.values()) - given
     more = f"; {unassigned} training examples have no client" if unassigned else ""

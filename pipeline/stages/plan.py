@@ -63,9 +63,7 @@ def print_outdated() -> None:
 def outdated(params: Params) -> list[str]:
     """The stages whose corpora, folder of weights or machine, which decides the precision, have changed."""
     files = {data.source for data in params.data.values() if data.file is not None}
-    stages = [
-        f"ingest@{name}" for name in params.sources if name not in files and is_outdated(name, params.data_source)
-    ]
+    stages = [f"ingest@{one}" for one in params.sources if one not in files and is_outdated(one, params.data_source)]
     backbone, report = layout.order("backbone", params.backbones[0]), layout.order("report")
     other = report.is_file() and read_json(report).get("precision") != precision_of(params)
     if params.weights is not None and backbone.is_file():

@@ -15,13 +15,13 @@ from pipeline.workspace.record import Json
 def run(name: str, seeds: Sequence[int] = ()) -> None:
     """Write a run's predictions at each of its seeds, or at some: its models', those of a rule, or losses alone."""
     order = read_order(layout.order("predict", name), PredictOrder)
-    seeds = seeds or order.seeds
     if order.says_left_out(f"predict {name}", layout.PREDICTIONS / name):
         return
-    empty_folder(layout.PREDICTIONS / name)
+    if not seeds:
+        empty_folder(layout.PREDICTIONS / name)
     examples = examples_of(order.data, load_task(order.task).kind)
     answers = _answers if order.turns is None else _chosen
-    for run_id, rows, models in answers(name, order, seeds, examples):
+    for run_id, rows, models in answers(name, order, seeds or order.seeds, examples):
         write_jsonl(layout.predictions(run_id), rows)
         write_json(layout.models_behind(run_id), models)
 

@@ -49,16 +49,12 @@ def rouge_of(
         for name in ROUGE:
             ours, theirs = scored[place][name].fmeasure, expected[name].fmeasure
             if abs(ours - theirs) > TOLERANCE:
-                raise QuorumError(
-                    f"{name} of pair {place + 1} is {ours} by rouge-score-rs and {theirs} by rouge_score; install the "
-                    "versions of requirements.lock"
-                )
+                wrong = f"{ours} by rouge-score-rs and {theirs} by rouge_score"
+                raise QuorumError(f"{name} of pair {place + 1} is {wrong}; install the versions of requirements.lock")
     rows = [{name: 100.0 * scores[name].fmeasure for name in ROUGE} for scores in scored]
     if recall:
-        rows = [
-            row | {f"{name}_recall": 100.0 * scores[name].recall for name in ROUGE}
-            for row, scores in zip(rows, scored, strict=True)
-        ]
+        recalls = [{f"{name}_recall": 100.0 * scores[name].recall for name in ROUGE} for scores in scored]
+        rows = [row | own for row, own in zip(rows, recalls, strict=True)]
     return [row | {"average": sum(row[name] for name in AVERAGED) / len(AVERAGED)} for row in rows]
 
 

@@ -105,6 +105,7 @@ def turns_in(folder: Path, name: str, content: str | bytes) -> list[tuple[str, s
             "Sync\n0:03\nAnn Lee\nHi.\n0:05\nBob\nHo.\n0:09\nAnn Lee\nOk.",
             "Ann Lee: Hi. | Bob: Ho. | Ann Lee: Ok.",
         ),
+        ("a.txt", "[0.00s -> 2.5s] Ann: Hi.\n[2s - 3.0] So.", "Ann: Hi. So."),
         ("a.txt", "Ann Lee, 10:15 Uhr\nHallo.\nBob, 10:16 Uhr\nHi.", "Ann Lee: Hallo. | Bob: Hi."),
         ("a.txt", "You: Hi.\nCan: So.\nYou: Ok.", "You: Hi. | Can: So. | You: Ok."),
         (

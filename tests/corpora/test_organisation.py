@@ -77,6 +77,14 @@ def test_a_wrong_summary_or_folder_is_named(files: dict[str, str], message: str,
         check(tmp_path / "gone")
 
 
+def test_a_meeting_of_one_name_in_two_splits_is_named(tmp_path: Path) -> None:
+    """Its examples would have one id. The files of macOS and Word beside a meeting are none."""
+    lay(tmp_path / "train", **{"may__txt": TALK, "._may__txt": "\1", "~$may__docx": ""})
+    lay(tmp_path / "val", may__txt=TALK.replace("Ann", "Al"))
+    with pytest.raises(QuorumError, match=r"val/may.txt: has the name of a meeting in another split; rename"):
+        meetings_of(tmp_path)
+
+
 def test_a_meeting_beside_the_folders_of_splits_is_named(tmp_path: Path) -> None:
     lay(tmp_path / "train", may__txt=TALK)
     lay(tmp_path, june__txt=TALK)

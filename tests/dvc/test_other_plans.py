@@ -14,7 +14,8 @@ from test_stages import rows_of
 
 from pipeline.errors import QuorumError
 from pipeline.report.extracts import extract_file
-from pipeline.stages import ingest
+from pipeline.runs.result_files import read_result
+from pipeline.stages import evaluate, ingest, predict
 from pipeline.workspace import layout
 from pipeline.workspace.files import read_json, read_jsonl
 from pipeline.workspace.tables import read_table
@@ -80,6 +81,16 @@ def test_two_seeds_are_two_trainings_a_run_and_two_teachers(seeds: Workspace) ->
     assert "<dt>seeds</dt><dd>1, 2</dd>" in page
     names = {path.stem for path in (seeds.folder / "reports/analysis/deciles").iterdir()}
     assert names == {"fedselectkd-1", "fedselectkd-2"}
+
+
+def test_one_seed_alone_is_scored_beside_the_others(seeds: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a node of a federation does, which trains one."""
+    monkeypatch.chdir(seeds.folder)
+    known = read_result("fedavg")
+    for stage in (predict, evaluate):
+        stage.run("fedavg", [2])
+    assert read_result("fedavg") == known
+    assert all(layout.predictions(f"fedavg/{seed}").is_file() for seed in known)
 
 
 RUNS: dict[str, dict[str, Any]] = {

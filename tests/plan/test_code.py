@@ -43,8 +43,13 @@ def test_code_hashes_see_neither_comments_nor_texts(package: Callable[..., None]
 
 
 def test_a_module_counts_with_all_that_it_imports_anywhere(package: Callable[..., None]) -> None:
-    """`a` imports `b` at its top, `b` imports `room.c` in a function; nothing imports `d`, and errors are no cause."""
-    package(a="from pipeline import b", b="def f():\n    import pipeline.room.c", d="", errors="")
+    """`a` imports `b`, and `b` `room.c` in a function; `d` is imported for its types alone, and errors are no cause."""
+    package(
+        a="from pipeline import b\nif TYPE_CHECKING:\n    import pipeline.d",
+        b="def f():\n    import pipeline.room.c",
+        d="",
+        errors="",
+    )
     package(room__c="from pipeline.errors import x")
     assert set(closure.code_of("pipeline.a")) == {"pipeline.a", "pipeline.b", "pipeline.room.c"}
 

@@ -118,6 +118,17 @@ def save_file(row: RunRow = ROW, precision: str = "fp32") -> Path:
     return layout.result(row.name)
 
 
+def test_scoring_elsewhere_does_not_forget_how_long_training_took() -> None:
+    """The second time is of another training."""
+    for training, seconds in (("a", 812.0), ("a", None)):
+        made = {"training": training, "training_seconds": seconds, "machine": f"{seconds}"}
+        write_result(layout.result("ours"), {"seeds": {"1": dict.fromkeys(result_files.NEEDED, "") | made}})
+    known = read_result("ours")[1]
+    assert (known["training_seconds"], known["machine"]) == (812.0, "812.0")
+    write_result(layout.result("ours"), {"seeds": {"1": known | {"training": "b", "training_seconds": None}}})
+    assert read_result("ours")[1]["training_seconds"] is None
+
+
 def test_a_result_is_of_a_run_with_its_knobs_at_its_seed_and_of_a_table_in_its_precision() -> None:
     """The same result gives the same bytes."""
     with pytest.raises(QuorumError, match="has no result of a planned run"):

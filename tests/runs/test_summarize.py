@@ -11,16 +11,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.corpora.conversation import Turn
+from pipeline.corpora.organisation import turn_range
 from pipeline.errors import QuorumError
 from pipeline.runs.parts import divided, pieces
-from pipeline.runs.summarize import Summarizer, nearest_turns, turn_range
+from pipeline.runs.summarize import Summarizer, nearest_turns
 
 
 def test_turns_are_counted_from_one_and_a_range_outside_the_transcript_is_one_line() -> None:
-    assert [turn_range(text, 9) for text in (None, "1-9", "3-3")] == [(0, 9), (0, 9), (2, 3)]
-    for text in ("0-3", "4-2", "1-10", "x", "3"):
+    assert [turn_range(text, 9, "--turns") for text in ("", "1-9", "3-3", "3")] == [(0, 9), (0, 9), (2, 3), (2, 3)]
+    for text in ("0-3", "4-2", "1-10", "x"):
         with pytest.raises(QuorumError, match="1 <= A <= B <= 9"):
-            turn_range(text, 9)
+            turn_range(text, 9, "--turns")
 
 
 @pytest.mark.parametrize(("most", "chosen"), [(0, [3]), (1, [3]), (2, [1, 3]), (9, [0, 1, 2, 3])])

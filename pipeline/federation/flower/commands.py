@@ -79,10 +79,8 @@ def node_programs(site: NodeSite) -> list[Program]:
         *("--insecure", "--superexec-auth-secret-file", str(secret)),
     ]
     allowed = {"QUORUM_ALLOWED_APPS": str(ALLOWED.resolve()), POLLS: "0.05"}
-    return [
-        Program("supernode", supernode, _environment("supernode")),
-        Program("executor", executor, _environment("executor") | allowed),
-    ]
+    first = Program("supernode", supernode, _environment("supernode"))
+    return [first, Program("executor", executor, _environment("executor") | allowed)]
 
 
 def register(site: ServerSite) -> None:

@@ -39,14 +39,11 @@ def draw_parts_of_speech(rows: Sequence[Mapping[str, str]], client: str) -> Figu
     figure, axes = side_by_side(2, 7.2, 3.0, sharey=True)
     names, base = [row["pos"] for row in own], [100 * float(row["base_rate"]) for row in own]
     mark = {"marker": "_", "markersize": 14, "markeredgewidth": 2, "color": "#444444", "label": "base rate"}
-    panels = (
-        ("pos_given_distilled", 7, "(a) with distillation"),
-        ("pos_given_not_distilled", 6, "(b) without distillation"),
-    )
+    panels = (("pos_given_distilled", 7, "(a) with"), ("pos_given_not_distilled", 6, "(b) without"))
     for axis, (column, index, title) in zip(axes, panels, strict=True):
         axis.bar(names, [100 * float(row[column]) for row in own], color=colour(index), width=0.7)
         axis.plot(names, base, linestyle="none", **mark)
-        axis.set_title(title)
+        axis.set_title(f"{title} distillation")
         axis.tick_params(axis="x", rotation=45)
         axis.grid(axis="x", visible=False)
     axes[0].set_ylabel(f"share of words, %  ({client})")

@@ -63,9 +63,8 @@ def draw_clients(
             for row, run in enumerate(runs):
                 own = metrics[run].get(client)
                 if own is not None and metric in own.metrics:
-                    points = [
-                        _of_seed(one.metrics[run], client, metric, common) for one in by_seed if run in one.metrics
-                    ]
+                    seeds = [one.metrics[run] for one in by_seed if run in one.metrics]
+                    points = [_of_seed(one, client, metric, common) for one in seeds]
                     interval_row(axis, row, own.metrics[metric], points, looks[run].colour)
             axis.set_title(mean if client == MEAN else client)
             axis.grid(axis="y", visible=False)
