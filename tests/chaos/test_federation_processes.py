@@ -126,9 +126,8 @@ def test_an_adapter_of_200_megabytes_passes_the_proxy() -> None:
     certificates.make_server_certificate("127.0.0.1")
     common = {"run": "r", "seed": 1, "host": "127.0.0.1", "port": PORT, "inner_port": INNER}
     *_, proxy = server_programs(ServerSite(kind="server", organisations=["University"], **common))
-    printed = subprocess.run(
-        [flower("python"), "-c", SIZES], env={"PYTHONPATH": str(APP)}, capture_output=True, text=True
-    )
+    command = [flower("python"), "-c", SIZES]
+    printed = subprocess.run(command, env={"PYTHONPATH": str(APP)}, capture_output=True, text=True)
     sizes = [int(size) for size in printed.stdout.split()]
     assert sum(sizes) > 200_000_000, printed.stderr
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)

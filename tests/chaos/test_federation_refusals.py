@@ -25,6 +25,11 @@ UP_SECONDS, BOUND = 90.0, 60.0
 OTHER_PORT, OTHER_INNER, CLIENT_PORT = 21445, 21002, 21109
 NOT_KNOWN = "[code: 2004] Failed to activate SuperNode."
 Coming = Callable[..., Site]
+WITHOUT_KEY = [
+    ("University", "University", "is missing or empty; run `python -m pipeline federation certificates`"),
+    (SERVER, "Council.pub", "is missing; ask Council for the file"),
+]
+TRUSTS = [(["--root-certificates", str(certificates.AUTHORITY)], "[code: 2001]"), (["--insecure"], "400 Bad Request")]
 
 
 @pytest.fixture(scope="module")
@@ -86,13 +91,7 @@ def test_a_node_that_the_server_or_that_itself_does_not_trust_is_refused(
     logs(node, "", "supernode: ended with 1; is started again in 0.5 s; see supernode.log")
 
 
-@pytest.mark.parametrize(
-    ("name", "key", "message"),
-    [
-        ("University", "University", "is missing or empty; run `python -m pipeline federation certificates`"),
-        (SERVER, "Council.pub", "is missing; ask Council for the file"),
-    ],
-)
+@pytest.mark.parametrize(("name", "key", "message"), WITHOUT_KEY)
 def test_a_site_without_a_key_is_not_started(coming: Coming, name: str, key: str, message: str) -> None:
     site = coming(name, elsewhere=True)
     (site.folder / KEYS / key).unlink()
@@ -101,22 +100,13 @@ def test_a_site_without_a_key_is_not_started(coming: Coming, name: str, key: str
     assert site.log().splitlines()[-1].startswith(f"error: {KEYS / key}: {message}")
 
 
-@pytest.mark.parametrize(
-    ("trust", "why"),
-    [(["--root-certificates", str(certificates.AUTHORITY)], "[code: 2001]"), (["--insecure"], "400 Bad Request")],
-    ids=["no key", "no TLS"],
-)
+@pytest.mark.parametrize(("trust", "why"), TRUSTS, ids=["no key", "no TLS"])
 def test_a_client_without_key_or_tls_is_refused(server: Site, trust: list[str], why: str) -> None:
     """A SuperNode as Flower ships it, without a key."""
     address = ["--superlink", f"127.0.0.1:{PORT}", "--isolation", "process", *trust]
-    done = subprocess.run(
-        [flower("flower-supernode"), *address, "--host", "127.0.0.1", "--port", str(CLIENT_PORT)],
-        cwd=server.folder,
-        env={**os.environ, **QUIET, "FLWR_HOME": str(server.folder / "client")},
-        capture_output=True,
-        text=True,
-        timeout=BOUND,
-    )
+    command = [flower("flower-supernode"), *address, "--host", "127.0.0.1", "--port", str(CLIENT_PORT)]
+    env = {**os.environ, **QUIET, "FLWR_HOME": str(server.folder / "client")}
+    done = subprocess.run(command, cwd=server.folder, env=env, capture_output=True, text=True, timeout=BOUND)
     assert done.returncode
     assert why in done.stdout + done.stderr
 
@@ -126,16 +116,14 @@ NOT_FOR_NODES = (
     *("/v1/runtime/pull-task-input", "/v1/fleet/../control/list-runs", "/v1/fleet/%2e%2e/control/list-runs"),
     *("/", "/health"),
 )
+REQUESTS = [
+    *((method, path, 404) for method in ("GET", "POST") for path in NOT_FOR_NODES),
+    ("GET", "/v1/fleet/activate-node", 403),
+    ("POST", "/v1/fleet/activate-node", 401),
+]
 
 
-@pytest.mark.parametrize(
-    ("method", "path", "status"),
-    [
-        *((method, path, 404) for method in ("GET", "POST") for path in NOT_FOR_NODES),
-        ("GET", "/v1/fleet/activate-node", 403),
-        ("POST", "/v1/fleet/activate-node", 401),
-    ],
-)
+@pytest.mark.parametrize(("method", "path", "status"), REQUESTS)
 def test_the_proxy_answers_signed_messages_of_nodes_alone(server: Site, method: str, path: str, status: int) -> None:
     """A Flower message without any field is empty."""
     trusting = ssl.create_default_context(cafile=str(server.folder / certificates.AUTHORITY))

@@ -24,6 +24,10 @@ FOLDERS = {
     "train": "work", "predict": "reports", "evaluate": "results", "analyze": "reports", "report": "reports",
 }  # fmt: skip
 """Stage -> a folder that it writes to."""
+WARNINGS = [
+    (("report",), "", "MLflow is not up to date"),
+    (("train", "fedavg"), "models/fedavg", "training of fedavg goes on without MLflow"),
+]
 
 
 @pytest.mark.usefixtures("mounts")
@@ -86,14 +90,7 @@ def test_two_repros_at_once_do_not_damage_each_other(snapshots: Snapshots, tmp_p
     assert not differences(results(workspace.folder), snapshots.results["prepare"])
 
 
-@pytest.mark.parametrize(
-    ("command", "removed", "warning"),
-    [
-        (("report",), "", "MLflow is not up to date"),
-        (("train", "fedavg"), "models/fedavg", "training of fedavg goes on without MLflow"),
-    ],
-    ids=["a page", "a training"],
-)
+@pytest.mark.parametrize(("command", "removed", "warning"), WARNINGS, ids=["a page", "a training"])
 def test_a_stage_goes_on_while_mlflows_database_is_locked(
     snapshots: Snapshots, tmp_path: Path, command: tuple[str, ...], removed: str, warning: str
 ) -> None:

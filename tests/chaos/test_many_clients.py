@@ -26,6 +26,14 @@ TEXTS, WIDTH, DRAWN, ROUNDS, SETTLED = 10_000, 64, 20, 300, 60
 FLAT = 1.05
 FAULTS = Faults(dropout=0.2, lost=0.02, truncated=0.02, duplicated=0.05, poisoned={"client-00007": "nan"})
 RULES = Tolerance(minimum=9, deadline=600.0, repeats=2, without_quorum="skip")
+ALGORITHMS = [
+    build("AdaFedAvg"),
+    build("Median"),
+    build("TrimmedMean", faulty=2),
+    build("NormClipping", max_norm=1.0),
+    build("Krum", faulty=2, chosen=5),
+    build("FedBuff", buffer=10),
+]
 
 
 class Memory(Callback):
@@ -39,18 +47,7 @@ class Memory(Callback):
             self.after[progress.round] = psutil.Process().memory_info().rss
 
 
-@pytest.mark.parametrize(
-    "algorithm",
-    [
-        build("AdaFedAvg"),
-        build("Median"),
-        build("TrimmedMean", faulty=2),
-        build("NormClipping", max_norm=1.0),
-        build("Krum", faulty=2, chosen=5),
-        build("FedBuff", buffer=10),
-    ],
-    ids=lambda algorithm: type(algorithm).__name__,
-)
+@pytest.mark.parametrize("algorithm", ALGORITHMS, ids=lambda algorithm: type(algorithm).__name__)
 def test_a_thousand_clients_for_three_hundred_rounds(tmp_path: Path, algorithm: Algorithm) -> None:
     process, memory, generator = psutil.Process(), Memory(), torch.Generator().manual_seed(1)
     before = process.num_fds()

@@ -234,8 +234,7 @@ def test_folds_of_any_size(series: int, queries: int) -> None:
 
 
 def test_the_official_fold_and_other_corpora_stay_as_they_are() -> None:
-    examples = series_corpus(8, 9) | {
-        "s": replace(make_example(1, domain="SAMSum", split="train"), id="s", corpus="samsum")
-    }
+    other = replace(make_example(1, domain="SAMSum", split="train"), id="s", corpus="samsum")
+    examples = series_corpus(8, 9) | {"s": other}
     assert refolded(examples, "official") == examples
     assert refolded(examples, "first")["s"] == examples["s"]

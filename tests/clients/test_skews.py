@@ -25,6 +25,20 @@ OWNERS = {"ann": (6, 1, 1), "bob": (4, 1, 1), "cyd": (9, 0, 1)}
 FEW = {"clients": 3, "least": 4}
 NAMES = st.lists(st.sampled_from("abcd"), min_size=6, max_size=60)
 ALPHAS, BETAS = st.sampled_from([None, 0.1, 1.0, 50.0]), st.sampled_from([None, 0.2, 5.0])
+IMPOSSIBLE = [
+    ("natural", OWNERS, FEW, "2 owners have 4 training texts and some of each split, and 3 are wanted"),
+    *(("natural", {name: (4, 1, 1)}, {}, "is taken, or no name") for name in ("server", "pooled", "a/b", "a.best")),
+    ("skewed", OWNERS, {"clients": 5, "least": 4}, "5 clients of at least 4 need 20 examples, and there are 19"),
+    ("skewed", {"x": (1, 0, 0), "y": (1, 0, 0)}, {"clients": 2, "alpha": 1.0}, "alpha skews labels, and all .* one"),
+]
+NO_PARTITIONS = [
+    ("[]", "holds 0 partitions"),
+    ('{"p": {"partition_data": [1]}}', "has no list `train`"),
+    ('{"p": {"partition_data": {"0": {}}}}', "0 has no list `train`"),
+    ('{"p": {"n_clients": 3, "partition_data": {"0": {"train": []}}}}', "n_clients is 3, and it holds 1"),
+    ('{"p": {"partition_data": {"0": {"train": ["zoe"]}}}}', "zoe is no training example"),
+    ('{"p": {"partition_data": {"0": {"train": ["ann/train/0", "ann/train/0"]}}}}', "to two clients"),
+]
 
 
 def texts(**owners: tuple[int, int, int]) -> dict[str, Labelled]:
@@ -75,17 +89,7 @@ def test_natural_clients_are_owners(fields: dict[str, int], sizes: dict[str, lis
 
 @pytest.mark.parametrize(
     ("kind", "owners", "fields", "message"),
-    [
-        ("natural", OWNERS, FEW, "2 owners have 4 training texts and some of each split, and 3 are wanted"),
-        *(("natural", {name: (4, 1, 1)}, {}, "is taken, or no name") for name in ("server", "pooled", "a/b", "a.best")),
-        ("skewed", OWNERS, {"clients": 5, "least": 4}, "5 clients of at least 4 need 20 examples, and there are 19"),
-        (
-            "skewed",
-            {"x": (1, 0, 0), "y": (1, 0, 0)},
-            {"clients": 2, "alpha": 1.0},
-            "alpha skews labels, and all .* one",
-        ),
-    ],
+    IMPOSSIBLE,
     ids=["too few owners", *("a name that is taken",) * 4, "too few texts", "one label"],
 )
 def test_clients_that_cannot_be_are_refused(kind: str, owners: Any, fields: dict[str, Any], message: str) -> None:
@@ -117,17 +121,7 @@ def test_a_partition_in_fednlps_form_needs_no_hash(path: Path) -> None:
     assert list(from_file(path)) == ["0", "1", SERVER]
 
 
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        ("[]", "holds 0 partitions"),
-        ('{"p": {"partition_data": [1]}}', "has no list `train`"),
-        ('{"p": {"partition_data": {"0": {}}}}', "0 has no list `train`"),
-        ('{"p": {"n_clients": 3, "partition_data": {"0": {"train": []}}}}', "n_clients is 3, and it holds 1"),
-        ('{"p": {"partition_data": {"0": {"train": ["zoe"]}}}}', "zoe is no training example"),
-        ('{"p": {"partition_data": {"0": {"train": ["ann/train/0", "ann/train/0"]}}}}', "to two clients"),
-    ],
-)
+@pytest.mark.parametrize(("content", "message"), NO_PARTITIONS)
 def test_a_file_that_is_no_partition_is_one_line(content: str, message: str, path: Path) -> None:
     path.write_text(content)
     with pytest.raises(QuorumError, match=rf"\.json: .*{message}"):
@@ -155,6 +149,13 @@ def test_owners_that_are_alike_share_a_silo() -> None:
 
 
 TEXTS = texts(x=(6, 2, 2), y=(4, 2, 2), z=(2, 2, 2))
+REMAINDERS = [
+    ((0.25,) * 4, 10, [3, 3, 2, 2]),  # ties go to the first
+    # 1 + z · 7 = 4.5, 3.1, 2.4. Of 10, 9 are given; .5 is the largest remainder.
+    ((0.5, 0.3, 0.2), 10, [5, 3, 2]),
+    ((1 / 3, 1 / 3, 1 / 3), 7, [3, 2, 2]),
+    ((1 / 7,) * 7, 49, [7] * 7),
+]
 
 
 def test_by_default_all_texts_are_used_and_none_of_a_split_that_is_not_taken() -> None:
@@ -182,16 +183,7 @@ def test_a_split_with_nothing_left_is_one_line() -> None:
         taken(texts(x=(1, 0, 1)), Takes(), 1)
 
 
-@pytest.mark.parametrize(
-    ("shares", "total", "sizes"),
-    [
-        ((0.25,) * 4, 10, [3, 3, 2, 2]),  # ties go to the first
-        # 1 + z · 7 = 4.5, 3.1, 2.4. Of 10, 9 are given; .5 is the largest remainder.
-        ((0.5, 0.3, 0.2), 10, [5, 3, 2]),
-        ((1 / 3, 1 / 3, 1 / 3), 7, [3, 2, 2]),
-        ((1 / 7,) * 7, 49, [7] * 7),
-    ],
-)
+@pytest.mark.parametrize(("shares", "total", "sizes"), REMAINDERS)
 def test_sizes_follow_the_draw_by_largest_remainders(shares: tuple[float, ...], total: int, sizes: list[int]) -> None:
     assert dirichlet.sizes_of(np.array(shares), total).tolist() == sizes
 

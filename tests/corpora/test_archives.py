@@ -16,6 +16,18 @@ FILES = {"data/one.txt": b"1", "data/deep/two.txt": b"2", "other/three.txt": b"3
 BALLS = (Tarball("a/b", "1" * 40, ("data/",)), Tarball("a/b", "2" * 40, ("three.txt",), "other/", "first/"))
 MIRRORED = {"data/one.txt": b"1", "data/deep/two.txt": b"2", "first/three.txt": b"3"}
 """A mirror's archive has the files at our paths."""
+NO_USE = [
+    (None, "is missing from the mirror"),
+    (b"no archive", "damaged"),
+    ({"data/one.txt": b"2"}, "checksum .*… instead"),
+]
+LEADING_OUT = [
+    ("top/data/../../../../X.py", tarfile.REGTYPE, ""),
+    ("/top/data/one.txt", tarfile.REGTYPE, ""),
+    ("top/data/link", tarfile.SYMTYPE, "../../../etc/passwd"),
+    ("top/data/link", tarfile.SYMTYPE, "/etc/passwd"),
+    ("top/data/link", tarfile.LNKTYPE, "../X.py"),
+]
 
 
 def tar(path: Path, files: dict[str, bytes], mode: str = "w:gz") -> Path:
@@ -60,14 +72,7 @@ def test_tarballs_give_what_a_mirror_does(published: Archived, tmp_path: Path, m
     assert fetched == [f"https://codeload.github.com/a/b/tar.gz/{number * 40}" for number in "12"]
 
 
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        (None, "is missing from the mirror"),
-        (b"no archive", "damaged"),
-        ({"data/one.txt": b"2"}, "checksum .*… instead"),
-    ],
-)
+@pytest.mark.parametrize(("content", "message"), NO_USE)
 def test_an_archive_that_is_no_use_is_named(content: Any, message: str, published: Archived, tmp_path: Path) -> None:
     path = tmp_path / "mirror" / published.mirrored
     path.unlink()
@@ -96,16 +101,7 @@ def test_a_bad_download_is_removed_and_fetched_again(
     assert content_of(tmp_path / "raw") == published.content
 
 
-@pytest.mark.parametrize(
-    ("name", "kind", "target"),
-    [
-        ("top/data/../../../../X.py", tarfile.REGTYPE, ""),
-        ("/top/data/one.txt", tarfile.REGTYPE, ""),
-        ("top/data/link", tarfile.SYMTYPE, "../../../etc/passwd"),
-        ("top/data/link", tarfile.SYMTYPE, "/etc/passwd"),
-        ("top/data/link", tarfile.LNKTYPE, "../X.py"),
-    ],
-)
+@pytest.mark.parametrize(("name", "kind", "target"), LEADING_OUT)
 def test_a_member_that_leads_out_of_an_archive_is_refused_before_anything_is_written(
     name: str, kind: bytes, target: str, published: Archived, tmp_path: Path
 ) -> None:

@@ -30,20 +30,33 @@ from pipeline.workspace.layout import source_record
 TURNS = tuple(Turn("A", str(i)) for i in range(10))
 NAMES = ("data/Academic/train/a.json", "data/Academic/test/b.json")
 HMNET = "hmnet/ExampleRawData/meeting_summarization"
+CLEANED = [
+    ("{vocalsound} Okay {disfmarker} so {gap}", "Okay so"),
+    ("the L_C_D_ on a T_V_", "the LCD on a TV"),
+    ("two T_V_s", "two TVs"),
+    ("R_ and D_", "R and D"),
+    ("a  b\n c", "a b c"),
+    ("snake_case stays", "snake_case stays"),
+    ("{ pause } yes", "yes"),
+]
+ALTERED = [
+    ("samsum", "samsum.zip", None, "samsum.zip.*; run `dvc repro ingest@samsum`"),
+    ("samsum", "samsum.zip", b"PK", "File is not a zip file"),
+    ("ami", "train/a.jsonl.gz", b"no gzip", "Not a gzipped file"),
+    ("ami", "train/a.jsonl.gz", gzip.compress(b'{"id": 1}', mtime=0), "KeyError.'meeting'"),
+    ("ami", "other/a.jsonl.gz", b"", "holds no train example"),
+    ("elitr", "train/may/transcript.txt", b"\xff", "invalid start byte.*hdl.handle.net"),
+    ("meetingbank", "train.json", b"{}", "KeyError.'uid'.*huggingface.co"),
+    ("meetingbank", "train.json", b"{", r"train\.json: line 1: malformed JSON"),
+]
+PUBLISHED = [
+    ("samsum", "samsum", [14731, 818, 819], 80, 20.3, ""),
+    ("ami", f"{HMNET}/AMI_proprec", [97, 20, 20], 4000, 277, "Product"),
+    ("icsi", f"{HMNET}/ICSI_proprec", [43, 10, 6], 9000, 494, "Academic"),
+]
 
 
-@pytest.mark.parametrize(
-    ("raw", "cleaned"),
-    [
-        ("{vocalsound} Okay {disfmarker} so {gap}", "Okay so"),
-        ("the L_C_D_ on a T_V_", "the LCD on a TV"),
-        ("two T_V_s", "two TVs"),
-        ("R_ and D_", "R and D"),
-        ("a  b\n c", "a b c"),
-        ("snake_case stays", "snake_case stays"),
-        ("{ pause } yes", "yes"),
-    ],
-)
+@pytest.mark.parametrize(("raw", "cleaned"), CLEANED)
 def test_markers_go_and_letters_join(raw: str, cleaned: str) -> None:
     assert clean(raw) == cleaned
 
@@ -225,11 +238,8 @@ def turn(speaker: str, role: str, words: str) -> dict[str, Any]:
 
 def test_roles_are_speakers(tmp_path: Path) -> None:
     """AMI's four roles are one person each; ICSI's titles are shared, so the letter stays."""
-    row = {
-        "id": "ES2004a",
-        "meeting": [turn("B", "PM", "Let 's start ."), turn("C", "Grad", "Yes ."), turn("D", "UI", "{laugh}")],
-        "summary": ["The PM opened .", "All agreed ."],
-    }
+    turns = [turn("B", "PM", "Let 's start ."), turn("C", "Grad", "Yes ."), turn("D", "UI", "{laugh}")]
+    row = {"id": "ES2004a", "meeting": turns, "summary": ["The PM opened .", "All agreed ."]}
     for split in ("train", "dev", "test"):
         write_bytes(tmp_path / split / "split_0.jsonl.gz", gzip.compress(json.dumps(row).encode()))
     dialogues = list(hmnet(tmp_path))
@@ -272,19 +282,7 @@ def test_a_publishers_page_is_named(corpus: str, where: str, tmp_path: Path, mon
         sources.choose(corpus, "auto")
 
 
-@pytest.mark.parametrize(
-    ("corpus", "file", "content", "message"),
-    [
-        ("samsum", "samsum.zip", None, "samsum.zip.*; run `dvc repro ingest@samsum`"),
-        ("samsum", "samsum.zip", b"PK", "File is not a zip file"),
-        ("ami", "train/a.jsonl.gz", b"no gzip", "Not a gzipped file"),
-        ("ami", "train/a.jsonl.gz", gzip.compress(b'{"id": 1}', mtime=0), "KeyError.'meeting'"),
-        ("ami", "other/a.jsonl.gz", b"", "holds no train example"),
-        ("elitr", "train/may/transcript.txt", b"\xff", "invalid start byte.*hdl.handle.net"),
-        ("meetingbank", "train.json", b"{}", "KeyError.'uid'.*huggingface.co"),
-        ("meetingbank", "train.json", b"{", r"train\.json: line 1: malformed JSON"),
-    ],
-)
+@pytest.mark.parametrize(("corpus", "file", "content", "message"), ALTERED)
 def test_an_altered_file_is_one_line(corpus: str, file: str, content: Any, message: str, tmp_path: Path) -> None:
     if content is not None:
         write_bytes(tmp_path / file, content)
@@ -294,14 +292,7 @@ def test_an_altered_file_is_one_line(corpus: str, file: str, content: Any, messa
 
 
 @needs_mirror
-@pytest.mark.parametrize(
-    ("corpus", "folder", "pairs", "words", "summary_words", "domain"),
-    [
-        ("samsum", "samsum", [14731, 818, 819], 80, 20.3, ""),
-        ("ami", f"{HMNET}/AMI_proprec", [97, 20, 20], 4000, 277, "Product"),
-        ("icsi", f"{HMNET}/ICSI_proprec", [43, 10, 6], 9000, 494, "Academic"),
-    ],
-)
+@pytest.mark.parametrize(("corpus", "folder", "pairs", "words", "summary_words", "domain"), PUBLISHED)
 def test_the_real_corpora_have_their_published_sizes(
     corpus: str, folder: str, pairs: list[int], words: int, summary_words: float, domain: str
 ) -> None:

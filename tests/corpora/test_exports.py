@@ -24,20 +24,14 @@ from pipeline.errors import QuorumError
 TIMES = "00:00:01.000 --> 00:00:03.000"
 FAMILY = "\U0001f468\u200d\U0001f469\u200d\U0001f467"
 """An emoji of three, with zero-width joiners."""
-TEAMS = (
-    "Weekly sync-Meeting Transcript\n\nMay 6, 2024, 10:02AM\n\n31m 5s\n\nAnn started transcription\n\n"
-    "Ann   0:03\nHello.\n\nBob   0:05\nwe have\nlunch, roughly at 12:30\n\nAnn stopped transcription"
-)
+TEAMS = "Weekly sync-Meeting Transcript\n\nMay 6, 2024, 10:02AM\n\n31m 5s\n\nAnn started transcription\n\n"
+TEAMS += "Ann   0:03\nHello.\n\nBob   0:05\nwe have\nlunch, roughly at 12:30\n\nAnn stopped transcription"
 OLDER = "0:0:0.0 --> 0:0:3.40\nAnn\nHello.\n\n0:0:4.0 --> 0:0:5.0\nBob Ray\nHi: you.\n\n0:0:6.0 --> 0:0:7.0\nMe."
-OTTER = (
-    "Weekly sync\nMon, May 6, 2024 10:02AM • 31:05\n\nSUMMARY KEYWORDS\nbudget, time\n\nSPEAKERS\nAnn Lee, Bob\n\n"
-    "Ann Lee  00:00\nTwo options: a or b.\nNote: we wait.\n\nUnknown Speaker  00:12\nHi.\n\n"
-    "Transcribed by https://otter.ai\n"
-)
-MEET = (
-    "Weekly sync (2024-05-06 10:02 GMT+2) - Transcript\nAttendees\nAnn, Bob\nTranscript\n\n00:00:00\n\nAnn: Hello.\n"
-    "Bob: Hi.\nMeeting ended after 00:31:05\n"
-)
+OTTER = "Weekly sync\nMon, May 6, 2024 10:02AM • 31:05\n\nSUMMARY KEYWORDS\nbudget, time\n\nSPEAKERS\nAnn Lee, Bob\n\n"
+OTTER += "Ann Lee  00:00\nTwo options: a or b.\nNote: we wait.\n\nUnknown Speaker  00:12\nHi.\n\n"
+OTTER += "Transcribed by https://otter.ai\n"
+MEET = "Weekly sync (2024-05-06 10:02 GMT+2) - Transcript\nAttendees\nAnn, Bob\nTranscript\n\n00:00:00\n\n"
+MEET += "Ann: Hello.\nBob: Hi.\nMeeting ended after 00:31:05\n"
 TIMED = "00:00:01 Ann Lee\nWhen?\n\n00:00:05 Bob Ray\n{}\n\n00:00:09 Ann Lee\nOk.\n"
 ANSWERED = "Ann Lee: When? | Bob Ray: {} | Ann Lee: Ok."
 TWO_LINES = "Ann Lee\n0:03\nWhen?\nBob\n0:05\n10:30\nAnn Lee\n0:09\nOk."
@@ -272,6 +266,45 @@ WRITERS: dict[str, Callable[[Spoken], str]] = {
     "teams.txt": colons(lines, "0:0:0.0 --> 0:0:3.40\n{}\n{}\n"),
     "any.json": lambda turns: json.dumps({"meeting_transcripts": [{"speaker": a, "content": b} for a, b in turns]}),
 }
+LONG_LINES = [" " * 2_000 + "a b", " " * N + "a b", "a" + " " * N + "b", *(sign * (N // len(sign)) for sign in SIGNS)]
+NO_EXPORTS = [
+    ("a.txt", b"Ann: a\0b\n", "is no text in any known encoding"),
+    ("a.json", b'{"meeting_transcripts": [{"speaker": "A", "content": "\\ud800"}]}', "half of a surrogate pair"),
+    ("a.json", b"[" * 100_000, "malformed JSON"),
+    ("a.json", b"1" * 5_000, "malformed JSON"),
+    ("a.vtt", b"WEBVTT\n", "has no turn"),
+    ("a.sbv", b"Ann: not a subtitle\n", "has no turn"),
+    ("a.txt", b"\n\n", "has no turn"),
+    ("a.vtt", b"Ann: not a vtt\n", "has no turn"),
+    ("a.srt", b"Ann: not an srt\n", "has no turn"),
+    ("a.docx", b"PK no document", "is no Word document"),
+    ("a.pdf", b"%PDF", ".pdf is no format that is read; export the meeting as .vtt, .srt, .docx, .txt, .json"),
+    ("a.json", b"{}", "not a QMSum meeting: meeting_transcripts: is missing"),
+    ("a.json", b'{"meeting_transcripts": []}', "meeting_transcripts: List should have at least 1 item"),
+    ("a.json", b'{"meeting_transcripts": [{"speaker": "A"}]}', "meeting_transcripts.0.content: is missing"),
+    ("a.json", REVERSED, "specific_query_list.0.relevant_text_span: [3, 1] runs backwards"),
+    ("gone.vtt", None, "gone.vtt: no such file"),
+]
+ENCODINGS = [
+    ("Ann: café crème — déjà", "cp1252", "cp1252"),
+    ("Ann: It costs £5, José.", "cp1252", "cp1252"),
+    ("Ann: café", "cp1252", "cp1252"),
+    ("Łukasz: Cześć, jak się masz?", "cp1250", "cp1250"),
+    ("Čeněk: Dobrý den, přišel čas na řešení.", "cp1250", "cp1250"),
+    ("Ayşe: Günaydın, çalışıyoruz.", "cp1254", "cp1254"),
+    ("Иван: Привет, как дела?", "cp1251", "cp1251"),
+    ("Иван: Привет, как дела?", "koi8_r", "koi8_r"),
+    ("Γιώργος: Καλημέρα σε όλους.", "cp1253", "cp1253"),
+    ("Jörg: Grüße, Müller", "mac_roman", "mac_roman"),
+    ("Jörg: Grüße, Müller", "cp850", "cp850"),
+    ("Language: zh\n张伟：开始", "gb18030", "gb18030"),
+    ("דוד: שלום לכולם", "cp1255", "cp1255"),
+    ("田中：今日の会議を始めます。よろしくお願いします。", "cp932", "cp932"),
+    ("Ann: hi 你好 there, is it ok?", "utf-16-be", "UTF-16-BE"),
+    ("Ann: hi 你好", "utf-16", "UTF-16-LE"),
+    ("Zoë: Über die Kosten.", "utf-16-le", "UTF-16-LE"),
+    ("Zoë: Über die Kosten.", "utf-8-sig", "UTF-8"),
+]
 
 
 @pytest.mark.parametrize("name", WRITERS)
@@ -315,11 +348,7 @@ def test_no_cue_has_less_text_than_another_parser_finds(cues: list[list[str]]) -
 
 
 @pytest.mark.parametrize("ending", ["txt", "vtt", "srt"])
-@pytest.mark.parametrize(
-    "line",
-    [" " * 2_000 + "a b", " " * N + "a b", "a" + " " * N + "b", *(sign * (N // len(sign)) for sign in SIGNS)],
-    ids=lambda line: f"{len(line)} of {line[:5]!r}",
-)
+@pytest.mark.parametrize("line", LONG_LINES, ids=lambda line: f"{len(line)} of {line[:5]!r}")
 def test_a_line_of_any_length_is_read_in_little_time(line: str, ending: str, tmp_path: Path) -> None:
     """Milliseconds of processor; in time that grows with the square of the length each would take hours."""
     path = tmp_path / f"a.{ending}"
@@ -331,27 +360,7 @@ def test_a_line_of_any_length_is_read_in_little_time(line: str, ending: str, tmp
     assert turn.speaker == "Ann"
 
 
-@pytest.mark.parametrize(
-    ("name", "content", "message"),
-    [
-        ("a.txt", b"Ann: a\0b\n", "is no text in any known encoding"),
-        ("a.json", b'{"meeting_transcripts": [{"speaker": "A", "content": "\\ud800"}]}', "half of a surrogate pair"),
-        ("a.json", b"[" * 100_000, "malformed JSON"),
-        ("a.json", b"1" * 5_000, "malformed JSON"),
-        ("a.vtt", b"WEBVTT\n", "has no turn"),
-        ("a.sbv", b"Ann: not a subtitle\n", "has no turn"),
-        ("a.txt", b"\n\n", "has no turn"),
-        ("a.vtt", b"Ann: not a vtt\n", "has no turn"),
-        ("a.srt", b"Ann: not an srt\n", "has no turn"),
-        ("a.docx", b"PK no document", "is no Word document"),
-        ("a.pdf", b"%PDF", ".pdf is no format that is read; export the meeting as .vtt, .srt, .docx, .txt, .json"),
-        ("a.json", b"{}", "not a QMSum meeting: meeting_transcripts: is missing"),
-        ("a.json", b'{"meeting_transcripts": []}', "meeting_transcripts: List should have at least 1 item"),
-        ("a.json", b'{"meeting_transcripts": [{"speaker": "A"}]}', "meeting_transcripts.0.content: is missing"),
-        ("a.json", REVERSED, "specific_query_list.0.relevant_text_span: [3, 1] runs backwards"),
-        ("gone.vtt", None, "gone.vtt: no such file"),
-    ],
-)
+@pytest.mark.parametrize(("name", "content", "message"), NO_EXPORTS)
 def test_a_file_that_is_none_is_one_line(name: str, content: bytes | None, message: str, tmp_path: Path) -> None:
     if content is not None:
         (tmp_path / name).write_bytes(content)
@@ -361,29 +370,7 @@ def test_a_file_that_is_none_is_one_line(name: str, content: bytes | None, messa
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    ("text", "encoding", "named"),
-    [
-        ("Ann: café crème — déjà", "cp1252", "cp1252"),
-        ("Ann: It costs £5, José.", "cp1252", "cp1252"),
-        ("Ann: café", "cp1252", "cp1252"),
-        ("Łukasz: Cześć, jak się masz?", "cp1250", "cp1250"),
-        ("Čeněk: Dobrý den, přišel čas na řešení.", "cp1250", "cp1250"),
-        ("Ayşe: Günaydın, çalışıyoruz.", "cp1254", "cp1254"),
-        ("Иван: Привет, как дела?", "cp1251", "cp1251"),
-        ("Иван: Привет, как дела?", "koi8_r", "koi8_r"),
-        ("Γιώργος: Καλημέρα σε όλους.", "cp1253", "cp1253"),
-        ("Jörg: Grüße, Müller", "mac_roman", "mac_roman"),
-        ("Jörg: Grüße, Müller", "cp850", "cp850"),
-        ("Language: zh\n张伟：开始", "gb18030", "gb18030"),
-        ("דוד: שלום לכולם", "cp1255", "cp1255"),
-        ("田中：今日の会議を始めます。よろしくお願いします。", "cp932", "cp932"),
-        ("Ann: hi 你好 there, is it ok?", "utf-16-be", "UTF-16-BE"),
-        ("Ann: hi 你好", "utf-16", "UTF-16-LE"),
-        ("Zoë: Über die Kosten.", "utf-16-le", "UTF-16-LE"),
-        ("Zoë: Über die Kosten.", "utf-8-sig", "UTF-8"),
-    ],
-)
+@pytest.mark.parametrize(("text", "encoding", "named"), ENCODINGS)
 def test_an_encoding_is_known_by_its_letters(text: str, encoding: str, named: str) -> None:
     assert decode(text.encode(encoding)) == (text, named)
 

@@ -20,6 +20,11 @@ from pipeline.workspace.words import WHOLE
 TALK = "Ann Lee: Bob, how much is left?\nBob Ray: Ann, not much.\nAnn Lee: So we stop.\n"
 HEADER = "file,query,summary,turns\n"
 LONG = "a ward round of the internal medicine department"
+WRONG = [
+    ({"june__summary__txt": "They stop."}, r"june.summary.txt: has no meeting of its name"),
+    ({"a__csv": f"{HEADER}may.txt,Q,S,{'9' * 5000}-9\n"}, "line 2: turns '9999"),
+    ({"may__summary__txt": " \n"}, r"may.summary.txt: summary is empty"),
+]
 
 
 def lay(folder: Path, **files: str) -> None:
@@ -59,14 +64,7 @@ def test_a_table_is_as_excel_writes_it(table: str, encoding: str, tmp_path: Path
     assert [(one.query, one.answer) for one in meeting.queries] == [(WHOLE, "All."), ("Q", "Short; so.")]
 
 
-@pytest.mark.parametrize(
-    ("files", "message"),
-    [
-        ({"june__summary__txt": "They stop."}, r"june.summary.txt: has no meeting of its name"),
-        ({"a__csv": f"{HEADER}may.txt,Q,S,{'9' * 5000}-9\n"}, "line 2: turns '9999"),
-        ({"may__summary__txt": " \n"}, r"may.summary.txt: summary is empty"),
-    ],
-)
+@pytest.mark.parametrize(("files", "message"), WRONG)
 def test_a_wrong_summary_or_folder_is_named(files: dict[str, str], message: str, tmp_path: Path) -> None:
     with pytest.raises(QuorumError, match="has no meeting"):
         meetings_of(tmp_path)

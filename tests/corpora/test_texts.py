@@ -22,6 +22,50 @@ from pipeline.workspace import layout
 from pipeline.workspace.files import write_bytes, write_jsonl, write_text
 
 POST = "From: a@b.org\nSubject: Re: RE: Brakes squeak\nLines: 2\n\nMine do,\ntoo.\n"
+RECORDS = [
+    Labelled("i", "train", "o", "g", "words", "label"),
+    Tagged("i", "val", "o", "g", ("a", "b"), ("O", "B-X")),
+    Question("i", "test", "o", "g", "why?", "because", (("because", 0),)),
+    Titled("i", "train", "o", "g", "long", "short", ("other",)),
+    Conversation("i", "q", "d", "val", "m", "q?", (Turn("A", "line\u2028separator"),), "t"),
+]
+WRONG_ROWS = [
+    (Labelled, "a.csv", "text,klass\nx,y\n", "no column 'label'; it has 'text', 'klass', and needs text, label"),
+    (Labelled, "a.csv", "text,label\n", "holds no row"),
+    (Labelled, "a.csv", "text,label,text\nx,y,z\n", "line 1: has two columns 'text'"),
+    (Labelled, "a.csv", "text,label\nhello, dear,y\n", "line 2: 3 fields, and the header has 2; write"),
+    (Labelled, "a.csv", "text,label\nhello\n", "line 2: 1 fields, and the header has 2"),
+    (Labelled, "a.csv", "text,label,split\nx,y,train\nx,z,test\n", r"line 3 \(test\): no training .* label 'z'"),
+    (Labelled, "a.csv", "text,label,split\nx,y,dev\n", "line 2: split 'dev': write train, val, test"),
+    (Labelled, "a.csv", 'text,label,split\n"a\nb",y,train\n"a\nb",,train\n', "line 4: label is empty"),
+    (Labelled, "a.csv", 'text,label\nx,y\n"x,y\nx,y\n', r'line 3: is no CSV \(unexpected end of data\); write "'),
+    (Labelled, "a.jsonl", '{"text": "x", "label": "y"}\n[1]\n', "line 2: is no JSON object"),
+    (Labelled, "a.jsonl", "[" * 100_000, "line 1: is no JSON object"),
+    (Labelled, "a.jsonl", r'{"text": "\ud800", "label": "y"}', "line 1: has a NUL or half of a surrogate pair"),
+    (Labelled, "a.jsonl", '{"text": "x", "label": "y"}\n{"split": "val"}', "line 1: split"),
+    (Labelled, "gone.csv", None, "gone.csv: could not be read"),
+    (Tagged, "a.csv", "words,tags,split\na b,O,train\n", "2 words and 1 tags"),
+    (Tagged, "a.csv", "words,tags,split\na,LOC,train\n", "tag 1, 'LOC': is not BIO"),
+    (Tagged, "a.csv", "words,tags,split\na b,O I-LOC,train\n", "tag 2, 'I-LOC': follows 'O'; begin each span with"),
+    (Tagged, "a.csv", "words,tags,split\na b,B-PER I-LOC,train\n", "line 2: tag 2, 'I-LOC': follows 'B-PER'"),
+    (Tagged, "a.csv", "words,tags,split\na,I-LOC,train\n", "line 2: tag 1, 'I-LOC': begins the sentence; begin"),
+    (Tagged, "a.csv", "words,tags,split\nRome,B-LOC,train\nAnn,B-PER,test\n", "has the label 'B-PER'"),
+    (Question, "a.csv", "question,context,answer,answer_start,split\nq,abc,b,2,train\n", "'b' does not lie in its"),
+    (Question, "a.csv", "question,context,answer,answer_start\nq,abc,b,x\n", "answer_start is no number"),
+]
+LENGTHS = [(3.0, 20, 3), (0.43, 10, 4), (0.43, 15, 6), (0.43, 1, 1)]
+NO_DOCUMENTS = [
+    ({"units": ()}, "x/1: has no sentence; write some, or leave it out"),
+    ({"labels": (1,)}, "x/1: 1 labels of 2 units; give each unit 0 or 1"),
+    ({"labels": (1, 2)}, "x/1: 2 labels of 2 units; give each unit 0 or 1"),
+    ({"references": (" ",)}, "x/1: has an empty summary; write one, or leave it out"),
+]
+WRONG_FOLDERS = [
+    ({"1": "A."}, {"1": "A."}, r"texts: holds 1 texts \(\*.txt\); lay at least three there"),
+    (dict.fromkeys("123", "A."), dict.fromkeys("12", "A."), r"summaries/3.txt: is missing; write"),
+    (dict.fromkeys("123", " "), dict.fromkeys("123", "A."), r"texts/1.txt: mine/1: has no sentence"),
+    (dict.fromkeys("123", "A."), dict.fromkeys("123", "\n"), r"summaries/1.txt: has no word; write"),
+]
 
 
 def lay(path: Path, content: str) -> Path:
@@ -77,26 +121,13 @@ def test_an_email_that_recurs_in_the_test_set_does_not_train(tmp_path: Path) -> 
     lay(here / "dev" / "kean-s_in_3.subject", "Dev.\n\n@subject\nD\n\n@ann0\nd one\n\n@ann1\nd two")
     lay(here / "test" / "lay-k_in_1.subject", "see you at TEN.\n\n@subject\nLunch then")
     found, left_out = published.aeslc(tmp_path)
-    assert [(email.id, email.owner) for email in found] == [
-        ("aeslc/train/kean-s_in_2", "kean-s"),
-        ("aeslc/val/kean-s_in_3", "kean-s"),
-        ("aeslc/test/lay-k_in_1", "lay-k"),
-    ]
+    owners = {"train/kean-s_in_2": "kean-s", "val/kean-s_in_3": "kean-s", "test/lay-k_in_1": "lay-k"}
+    assert [(email.id, email.owner) for email in found] == [(f"aeslc/{name}", own) for name, own in owners.items()]
     assert (found[1].title, found[1].others) == ("D", ("d one", "d two"))
     assert left_out == 1
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        Labelled("i", "train", "o", "g", "words", "label"),
-        Tagged("i", "val", "o", "g", ("a", "b"), ("O", "B-X")),
-        Question("i", "test", "o", "g", "why?", "because", (("because", 0),)),
-        Titled("i", "train", "o", "g", "long", "short", ("other",)),
-        Conversation("i", "q", "d", "val", "m", "q?", (Turn("A", "line\u2028separator"),), "t"),
-    ],
-    ids=lambda text: type(text).__name__,
-)
+@pytest.mark.parametrize("text", RECORDS, ids=lambda text: type(text).__name__)
 def test_a_record_is_read_back_as_it_was_written_and_another_line_is_named(text: Any, short: Path) -> None:
     write_examples(layout.examples("x"), [text])
     assert examples_of(["x"], type(text)) == {"i": text}
@@ -123,33 +154,7 @@ def test_own_tags_come_as_lists_or_words(tmp_path: Path) -> None:
     assert tested.tags == ("B-LOC", "I-LOC"), "an inner tag needs no training example"
 
 
-@pytest.mark.parametrize(
-    ("kind", "name", "content", "message"),
-    [
-        (Labelled, "a.csv", "text,klass\nx,y\n", "no column 'label'; it has 'text', 'klass', and needs text, label"),
-        (Labelled, "a.csv", "text,label\n", "holds no row"),
-        (Labelled, "a.csv", "text,label,text\nx,y,z\n", "line 1: has two columns 'text'"),
-        (Labelled, "a.csv", "text,label\nhello, dear,y\n", "line 2: 3 fields, and the header has 2; write"),
-        (Labelled, "a.csv", "text,label\nhello\n", "line 2: 1 fields, and the header has 2"),
-        (Labelled, "a.csv", "text,label,split\nx,y,train\nx,z,test\n", r"line 3 \(test\): no training .* label 'z'"),
-        (Labelled, "a.csv", "text,label,split\nx,y,dev\n", "line 2: split 'dev': write train, val, test"),
-        (Labelled, "a.csv", 'text,label,split\n"a\nb",y,train\n"a\nb",,train\n', "line 4: label is empty"),
-        (Labelled, "a.csv", 'text,label\nx,y\n"x,y\nx,y\n', r'line 3: is no CSV \(unexpected end of data\); write "'),
-        (Labelled, "a.jsonl", '{"text": "x", "label": "y"}\n[1]\n', "line 2: is no JSON object"),
-        (Labelled, "a.jsonl", "[" * 100_000, "line 1: is no JSON object"),
-        (Labelled, "a.jsonl", r'{"text": "\ud800", "label": "y"}', "line 1: has a NUL or half of a surrogate pair"),
-        (Labelled, "a.jsonl", '{"text": "x", "label": "y"}\n{"split": "val"}', "line 1: split"),
-        (Labelled, "gone.csv", None, "gone.csv: could not be read"),
-        (Tagged, "a.csv", "words,tags,split\na b,O,train\n", "2 words and 1 tags"),
-        (Tagged, "a.csv", "words,tags,split\na,LOC,train\n", "tag 1, 'LOC': is not BIO"),
-        (Tagged, "a.csv", "words,tags,split\na b,O I-LOC,train\n", "tag 2, 'I-LOC': follows 'O'; begin each span with"),
-        (Tagged, "a.csv", "words,tags,split\na b,B-PER I-LOC,train\n", "line 2: tag 2, 'I-LOC': follows 'B-PER'"),
-        (Tagged, "a.csv", "words,tags,split\na,I-LOC,train\n", "line 2: tag 1, 'I-LOC': begins the sentence; begin"),
-        (Tagged, "a.csv", "words,tags,split\nRome,B-LOC,train\nAnn,B-PER,test\n", "has the label 'B-PER'"),
-        (Question, "a.csv", "question,context,answer,answer_start,split\nq,abc,b,2,train\n", "'b' does not lie in its"),
-        (Question, "a.csv", "question,context,answer,answer_start\nq,abc,b,x\n", "answer_start is no number"),
-    ],
-)
+@pytest.mark.parametrize(("kind", "name", "content", "message"), WRONG_ROWS)
 def test_a_wrong_row_is_named(kind: type[Any], name: str, content: str | None, message: str, tmp_path: Path) -> None:
     path = tmp_path / name if content is None else lay(tmp_path / name, content)
     with pytest.raises(QuorumError, match=message):
@@ -191,11 +196,7 @@ def test_greedy_labels_are_of_words_of_any_script_and_of_all_lines() -> None:
     assert greedy_labels(["Собака лает.", "Кошка спит."], "Кошка спит.", 3) == (0, 1)
 
 
-@pytest.mark.parametrize(
-    ("length", "units", "count"),
-    [(3.0, 20, 3), (0.43, 10, 4), (0.43, 15, 6), (0.43, 1, 1)],
-    ids=["a number", "4.3", "6.45", "at least one"],
-)
+@pytest.mark.parametrize(("length", "units", "count"), LENGTHS, ids=["a number", "4.3", "6.45", "at least one"])
 def test_a_prediction_has_a_number_of_units_or_a_share(length: float, units: int, count: int) -> None:
     assert document(length=length).count(units) == count
 
@@ -204,15 +205,7 @@ def test_a_new_text_has_no_label() -> None:
     assert document(references=()).labels_of(2) == (0, 0)
 
 
-@pytest.mark.parametrize(
-    ("fields", "message"),
-    [
-        ({"units": ()}, "x/1: has no sentence; write some, or leave it out"),
-        ({"labels": (1,)}, "x/1: 1 labels of 2 units; give each unit 0 or 1"),
-        ({"labels": (1, 2)}, "x/1: 2 labels of 2 units; give each unit 0 or 1"),
-        ({"references": (" ",)}, "x/1: has an empty summary; write one, or leave it out"),
-    ],
-)
+@pytest.mark.parametrize(("fields", "message"), NO_DOCUMENTS)
 def test_what_is_no_document(fields: dict[str, object], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         document(**fields)  # type: ignore[arg-type]
@@ -228,15 +221,7 @@ def test_a_folder_has_texts_and_their_summaries_and_subfolders_are_owners(tmp_pa
     assert sorted(one.split for one in found) == ["test"] + ["train"] * 8 + ["val"]
 
 
-@pytest.mark.parametrize(
-    ("texts", "summaries", "message"),
-    [
-        ({"1": "A."}, {"1": "A."}, r"texts: holds 1 texts \(\*.txt\); lay at least three there"),
-        (dict.fromkeys("123", "A."), dict.fromkeys("12", "A."), r"summaries/3.txt: is missing; write"),
-        (dict.fromkeys("123", " "), dict.fromkeys("123", "A."), r"texts/1.txt: mine/1: has no sentence"),
-        (dict.fromkeys("123", "A."), dict.fromkeys("123", "\n"), r"summaries/1.txt: has no word; write"),
-    ],
-)
+@pytest.mark.parametrize(("texts", "summaries", "message"), WRONG_FOLDERS)
 def test_what_is_wrong_with_a_folder_is_one_line(texts: Any, summaries: Any, message: str, tmp_path: Path) -> None:
     with pytest.raises(QuorumError, match=message):
         own_labelled.read(lay_pairs(tmp_path / "mine", texts, summaries), Document)

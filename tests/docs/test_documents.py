@@ -19,6 +19,12 @@ from pipeline.report.documents import num, render, templates
 from pipeline.workspace.tables import read_table, write_table
 
 SECURITY = (ROOT / "SECURITY.md").read_text(encoding="utf-8")
+WITHOUT_SOURCE = [
+    ('{{ table("gone.csv") }}', r"DOC\.md\.j2: .*gone\.csv"),
+    ("{{ gain }}", r"DOC\.md\.j2: 'gain' is undefined"),
+    ('{{ row([{"run": "one"}], run="two") }}', r"DOC\.md\.j2: 0 rows have run=two"),
+    ('{{ row([{"run": "one"}] * 2, run="one") }}', "2 rows have run=one"),
+]
 
 
 @pytest.mark.parametrize("template", templates(), ids=lambda path: str(path.relative_to(ROOT)))
@@ -26,15 +32,7 @@ def test_a_document_is_its_rendered_template(template: Path) -> None:
     assert template.with_suffix("").read_text(encoding="utf-8") == render(template), "run `make docs`"
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ('{{ table("gone.csv") }}', r"DOC\.md\.j2: .*gone\.csv"),
-        ("{{ gain }}", r"DOC\.md\.j2: 'gain' is undefined"),
-        ('{{ row([{"run": "one"}], run="two") }}', r"DOC\.md\.j2: 0 rows have run=two"),
-        ('{{ row([{"run": "one"}] * 2, run="one") }}', "2 rows have run=one"),
-    ],
-)
+@pytest.mark.parametrize(("text", "message"), WITHOUT_SOURCE)
 def test_what_has_no_source_is_an_error(tmp_path: Path, text: str, message: str) -> None:
     template = tmp_path / "DOC.md.j2"
     template.write_text(text, encoding="utf-8")

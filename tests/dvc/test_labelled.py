@@ -66,10 +66,7 @@ def test_owners_that_write_are_evaluated_as_each_alone_is(built: Workspace, monk
 
 @pytest.mark.parametrize(
     ("run", "parts"),
-    [
-        ("news-small", {"head", "embeddings", "layers.0", "layers.1"}),
-        ("news-lora", {"head", "layers.1", "layers.2"}),
-    ],
+    [("news-small", {"head", "embeddings", "layers.0", "layers.1"}), ("news-lora", {"head", "layers.1", "layers.2"})],
 )
 def test_what_trains_is_all_that_is_saved(built: Workspace, run: str, parts: set[str]) -> None:
     names = (name.split(".") for name in read_adapter(built.folder / layout.adapter(f"{run}/1", "server")))

@@ -86,6 +86,13 @@ def test_figures_are_drawn_a_section_and_an_analysis(paper: Workspace) -> None:
 
 
 QUERY = "What about the budget?"
+WRONG = [
+    ({"run": "nope"}, "--run nope: no such run; there are zeroshot, fedavg, "),
+    ({"run": "scaffold/1"}, "--run scaffold: writes no summaries"),
+    ({"client": "Mars"}, "--client Mars: run fedavg/1 has no such client; it has Academic, "),
+    ({"query": " "}, "--query: is empty"),
+    ({"parts": "two"}, "--parts two: choose auto or one"),
+]
 
 
 @pytest.fixture
@@ -127,10 +134,8 @@ def test_turns_that_do_not_fit_or_are_not_chosen_stay_out(meeting: Path, capsys:
     assert "of 40 turns left out" in printed
     assert "meeting: turns used: " in printed
     chosen = summarize_file(meeting, **asked, turns="1-2")
-    assert capsys.readouterr().err.splitlines() == [
-        "summarize: the model is a tiny one with random weights: its summaries are noise",
-        "meeting: turns used: 1-2",
-    ], "no turn left out"
+    noise = "summarize: the model is a tiny one with random weights: its summaries are noise"
+    assert capsys.readouterr().err.splitlines() == [noise, "meeting: turns used: 1-2"], "no turn left out"
     meeting.write_text("".join(meeting.read_text(encoding="utf-8").splitlines(keepends=True)[:2]), encoding="utf-8")
     assert summarize_file(meeting, **asked, turns=None) == chosen
 
@@ -158,16 +163,7 @@ def test_a_run_in_bf16_is_used_in_fp32_where_the_machine_has_no_bf16(
     assert "summarize: in fp32, as this machine does not multiply bf16 natively" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(
-    ("wrong", "message"),
-    [
-        ({"run": "nope"}, "--run nope: no such run; there are zeroshot, fedavg, "),
-        ({"run": "scaffold/1"}, "--run scaffold: writes no summaries"),
-        ({"client": "Mars"}, "--client Mars: run fedavg/1 has no such client; it has Academic, "),
-        ({"query": " "}, "--query: is empty"),
-        ({"parts": "two"}, "--parts two: choose auto or one"),
-    ],
-)
+@pytest.mark.parametrize(("wrong", "message"), WRONG)
 def test_what_cannot_be_summarized_is_one_line(meeting: Path, wrong: dict[str, str], message: str) -> None:
     asked: dict[str, str | None] = {"run": "fedavg", "client": "Product", "query": QUERY, "turns": None}
     with pytest.raises(QuorumError) as caught:

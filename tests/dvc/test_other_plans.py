@@ -104,17 +104,16 @@ RUNS: dict[str, dict[str, Any]] = {
     "mine-released": {"setting": "mine", "method": "FedSum", "mode": "as_released"},
 }
 PARAMS: dict[str, Any] = PLAIN | {
-    "seeds": [1],
-    "scales": {"laptop": {}},
-    "sources": ["mine"],
-    "backbones": ["tiny-bert"],
-    "loss_over": "examples",
-    "client_optimizer": "sgd",
     "data": {"mine": EXTRACTED | {"source": "mine", "file": "data/own/mine", "clients_per_round": 2}},
     "settings": {"mine": {"data": "mine", "kind": "skewed", "clients": 3, "spread": True}},
-    "runs": RUNS,
     "sections": {"methods": ["mine"], "key_share": ["mine-fedsum"], "quantity": ["mine-fedavg"]},
 }
+PARAMS |= {"seeds": [1], "scales": {"laptop": {}}, "sources": ["mine"], "backbones": ["tiny-bert"], "runs": RUNS}
+PARAMS |= {"loss_over": "examples", "client_optimizer": "sgd"}
+NOT_EXTRACTED = [
+    ("mine-lead", "--run mine-lead: has no model that picks sentences"),
+    ("mine-fedavg", "new.txt: has no sentence; write some"),
+]
 
 
 @pytest.fixture(scope="module")
@@ -166,13 +165,7 @@ def test_sentences_of_a_new_text_are_picked_and_marked_in_it(mine: Workspace, tm
     assert all(line.split("%  ")[1] in TEXT for line in lines)
 
 
-@pytest.mark.parametrize(
-    ("run", "message"),
-    [
-        ("mine-lead", "--run mine-lead: has no model that picks sentences"),
-        ("mine-fedavg", "new.txt: has no sentence; write some"),
-    ],
-)
+@pytest.mark.parametrize(("run", "message"), NOT_EXTRACTED)
 def test_what_cannot_be_extracted_is_one_line(mine: Workspace, tmp_path: Path, run: str, message: str) -> None:
     (tmp_path / "new.txt").write_text("\n", encoding="utf-8")
     with mine.entered(), pytest.raises(QuorumError, match=message):

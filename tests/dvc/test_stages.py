@@ -62,9 +62,8 @@ def test_the_history_has_a_row_a_round_and_evaluated_client(built: Workspace, ru
     rows = read_table(built.folder / layout.history(layout.run_id(run, 1)))
     late = EVERY["runs"][run].get("late", [])
     rounds = () if EVERY["runs"][run]["method"] == "ZeroShot" else (1, 2, 3, 4) if late else (1, 2)
-    assert [(int(row["round"]), row["client"]) for row in rows] == [
-        (n, client) for n in rounds for client in clients if n > 2 or client not in late
-    ]
+    expected = [(n, client) for n in rounds for client in clients if n > 2 or client not in late]
+    assert [(int(row["round"]), row["client"]) for row in rows] == expected
 
 
 @pytest.mark.parametrize("run", LEFT_OUT)

@@ -28,6 +28,20 @@ EVERYTHING = Faults(
 RULES = Tolerance(minimum=2, repeats=3, deadline=600.0)
 BUFFERED = partial(build, "FedBuff")
 STEADY = Faults(spread=0.0, seconds=30.0)
+COSTS = [
+    ("dropout", "never begins", False),
+    ("dropout_during", "stops while training", False),
+    ("lost", "its answer is lost", True),
+    ("truncated", "is truncated or damaged", True),
+]
+POISONS = [
+    ("nan", "has a number in w that is not finite"),
+    ("inf", "has a number in w that is not finite"),
+    ("huge", "changes the model by 1e+30, over 10000"),
+    ("shape", "has w as float32 2, not float32 1"),
+    ("names", "lacks tensor w"),
+    ("foreign", "is of another training"),
+]
 
 
 def faulty(faults: Faults, deadline: float | None = 600.0, **optima: float) -> Faulty:
@@ -73,15 +87,7 @@ def test_a_round_takes_as_long_as_the_slowest_answer_or_the_deadline_and_a_buffe
     assert trained(BUFFERED(buffer=3), slow, 2).clock < trained(FEDAVG, slow, 2).clock
 
 
-@pytest.mark.parametrize(
-    ("knob", "what", "trains"),
-    [
-        ("dropout", "never begins", False),
-        ("dropout_during", "stops while training", False),
-        ("lost", "its answer is lost", True),
-        ("truncated", "is truncated or damaged", True),
-    ],
-)
+@pytest.mark.parametrize(("knob", "what", "trains"), COSTS)
 def test_a_fault_has_its_probability_and_its_cost(knob: str, what: str, trains: bool) -> None:
     """A half of 8 clients in 50 rounds: 200 of 400, with a standard deviation of 10."""
     faults = Faults.model_validate({knob: 0.5})
@@ -100,17 +106,7 @@ def test_a_duplicated_answer_arrives_twice() -> None:
     assert set(Counter(answer.name for answer in found).values()) == {1, 2}
 
 
-@pytest.mark.parametrize(
-    ("kind", "why"),
-    [
-        ("nan", "has a number in w that is not finite"),
-        ("inf", "has a number in w that is not finite"),
-        ("huge", "changes the model by 1e+30, over 10000"),
-        ("shape", "has w as float32 2, not float32 1"),
-        ("names", "lacks tensor w"),
-        ("foreign", "is of another training"),
-    ],
-)
+@pytest.mark.parametrize(("kind", "why"), POISONS)
 def test_poison_that_can_be_recognized_is_refused(kind: Poison, why: str) -> None:
     progress = trained(FEDAVG, Faults(poisoned={"client-03": kind}), 3)
     assert [(event.client, event.kind, event.why) for event in progress.events] == [("client-03", "refused", why)] * 3

@@ -68,6 +68,22 @@ DISTURBANCES: dict[str, Disturbance] = {
     "lost": lost,
     "cut": lambda answer: [answer._replace(body=answer.body[: len(answer.body) // 2])],
 }
+DISHONEST = [
+    ("fedavg", {"examples": 1999}, "missing", "reports 1999 examples, and had 3 when the training began"),
+    ("fedavg", {"steps": 0}, "missing", "reports no optimizer steps"),
+    ("fedavg", {"figures": {"tau": 7.0}}, "refused", "reports 'tau', which is not a declared figure"),
+    ("fedkd", {"figures": {"tau": -1.0}}, "refused", "reports tau -1, which is not between -0.001 and inf"),
+    ("fedkd", {"figures": {"share_distilled": 1.5}}, "refused", OVER_ONE),
+    ("fedkd", {"figures": {"share_distilled": 1.0, "tau": 9.0}}, None, None),
+]
+DIFFERENCES = [
+    ({"code": "d"}, "code: c there, d here"),
+    ({"order": "p"}, "order: o there, p here"),
+    ({"backbone": "x"}, "backbone: b there, x here"),
+    ({"packages": {"torch": "2"}}, "packages: torch 1 there, 2 here"),
+    ({"precision": "bf16"}, "precision: fp32 there, bf16 here"),
+    ({"threads": 2}, "threads: 1 there, 2 here"),
+]
 
 
 @pytest.mark.parametrize("what", DISTURBANCES)
@@ -102,17 +118,7 @@ def test_silence_is_late_at_the_deadline(make_client: Any, tmp_path: Path) -> No
     assert [(event.client, event.why) for event in progress.events] == [("A", "did not answer within 0.05 s")]
 
 
-@pytest.mark.parametrize(
-    ("name", "changes", "kind", "why"),
-    [
-        ("fedavg", {"examples": 1999}, "missing", "reports 1999 examples, and had 3 when the training began"),
-        ("fedavg", {"steps": 0}, "missing", "reports no optimizer steps"),
-        ("fedavg", {"figures": {"tau": 7.0}}, "refused", "reports 'tau', which is not a declared figure"),
-        ("fedkd", {"figures": {"tau": -1.0}}, "refused", "reports tau -1, which is not between -0.001 and inf"),
-        ("fedkd", {"figures": {"share_distilled": 1.5}}, "refused", OVER_ONE),
-        ("fedkd", {"figures": {"share_distilled": 1.0, "tau": 9.0}}, None, None),
-    ],
-)
+@pytest.mark.parametrize(("name", "changes", "kind", "why"), DISHONEST)
 def test_numbers_that_no_honest_client_sends_are_refused(
     make_client: Any, tmp_path: Path, name: str, changes: dict[str, Any], kind: str | None, why: str | None
 ) -> None:
@@ -177,17 +183,7 @@ def test_what_a_node_cannot_save_it_has_not_done(node: Node) -> None:
     assert replied(node, "train", 2).error is None
 
 
-@pytest.mark.parametrize(
-    ("changes", "difference"),
-    [
-        ({"code": "d"}, "code: c there, d here"),
-        ({"order": "p"}, "order: o there, p here"),
-        ({"backbone": "x"}, "backbone: b there, x here"),
-        ({"packages": {"torch": "2"}}, "packages: torch 1 there, 2 here"),
-        ({"precision": "bf16"}, "precision: fp32 there, bf16 here"),
-        ({"threads": 2}, "threads: 1 there, 2 here"),
-    ],
-)
+@pytest.mark.parametrize(("changes", "difference"), DIFFERENCES)
 def test_facts_that_differ_are_named_with_both_values(node: Node, changes: dict[str, Any], difference: str) -> None:
     with pytest.raises(QuorumError, match=f"^A: {difference}; "):
         handshake(Wire({"A": node}), ["A"], JOB, FACTS.model_copy(update=changes))

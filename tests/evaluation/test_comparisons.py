@@ -121,18 +121,17 @@ RUNS = {
 }
 METRICS = {metric.name: metric for metric in (SCORE, LOSS, REPETITION)}
 ONE_SEED = ScoresBySeed({1: RUNS}, METRICS)
+CONTRASTS = [
+    ("a", "b", "score", 3.0),  # of example 1, which both have
+    ("a", "b", "loss", 0.5),  # 5 nats less over 10 tokens
+    ("less", "repeats", "repetition", 3.0),
+    ("a", "gone", "score", None),
+    ("a", "b", "repetition", None),
+]
+WRONG = [("question: q\ncomparisons: [{name: x}]", "statement"), ("question: q\nmore: 1", "more"), ("a: [", "not YAML")]
 
 
-@pytest.mark.parametrize(
-    ("one", "other", "metric", "gain"),
-    [
-        ("a", "b", "score", 3.0),  # of example 1, which both have
-        ("a", "b", "loss", 0.5),  # 5 nats less over 10 tokens
-        ("less", "repeats", "repetition", 3.0),
-        ("a", "gone", "score", None),
-        ("a", "b", "repetition", None),
-    ],
-)
+@pytest.mark.parametrize(("one", "other", "metric", "gain"), CONTRASTS)
 def test_a_contrast_is_a_gain_over_what_all_runs_have(one: str, other: str, metric: str, gain: float | None) -> None:
     found = ONE_SEED.contrast({one: 1, other: -1}, metric, 1)
     assert found is None if gain is None else found is not None and found["client"].ratio() == pytest.approx(gain)
@@ -181,10 +180,7 @@ def test_a_misspelt_run_is_refused_and_one_that_a_plan_leaves_out_is_listed() ->
     assert comparisons.unknown_runs(path, [left_out], known) == ["single", "fedselectkd-own"]
 
 
-@pytest.mark.parametrize(
-    ("content", "where"),
-    [("question: q\ncomparisons: [{name: x}]", "statement"), ("question: q\nmore: 1", "more"), ("a: [", "not YAML")],
-)
+@pytest.mark.parametrize(("content", "where"), WRONG)
 def test_a_wrong_file_is_one_line_that_names_it(tmp_path: Path, content: str, where: str) -> None:
     path = tmp_path / "comparisons.yaml"
     path.write_text(content, encoding="utf-8")

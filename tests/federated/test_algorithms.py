@@ -32,36 +32,53 @@ TRIMMED, KRUM, CLIPPED = (partial(build, method) for method in ("TrimmedMean", "
 BUFFERED = partial(build, "FedBuff", buffer=2)
 STALE = updates(2.0, 8.0, rounds=(4, 1))
 """In round 4, a change of round 4 and one of round 1, which have s = 1 and s = 4^−a."""
+RULES = [
+    (FEDAVG, updates(3.0, 5.0, examples=(1, 3)), [0.0], [(3 + 3 * 5) / 4]),
+    (FEDAVG, updates(1.0, 2.0, 3.0, examples=(218, 284, 593)), [0.0], [2565 / 1095]),
+    (build("AdaFedAvg", aggregation="uniform"), updates(3.0, 5.0, examples=(1, 3)), [0.0], [(3 + 5) / 2]),
+    # Changes by 2 in 2 steps and by 9 in 3: d = −1, −3, mean −2, τ_eff = 2.5.
+    (NOVA, updates(2.0, 9.0, steps=(2, 3)), [0.0], [2.5 * 2]),
+    # The same with 1 and 3 examples: mean d = −2.5, τ_eff = (2 + 9) / 4.
+    (NOVA, updates(2.0, 9.0, examples=(1, 3), steps=(2, 3)), [0.0], [2.75 * 2.5]),
+    (BUFFERED(), STALE, [10.0], [10 + (2 + 0.5 * 8) / 2]),
+    (BUFFERED(), updates(2.0, 8.0, examples=(3, 1), rounds=(4, 1)), [10.0], [10 + (3 * 2 + 1 * 0.5 * 8) / 4]),
+    (BUFFERED(staleness=0.0), STALE, [10.0], [10 + (2 + 8) / 2]),
+    (BUFFERED(staleness=0.0, server_learning_rate=0.5), STALE, [10.0], [10 + 0.5 * (2 + 8) / 2]),
+    (MEDIAN, updates(1.0, 1000.0, 3.0), [0.0], [3.0]),
+    (MEDIAN, updates(1.0, 1000.0, 2.0, 4.0), [0.0], [(2 + 4) / 2]),
+    (MEDIAN, updates((1.0, 9.0), (2.0, 5.0), (3.0, 1.0)), [0.0, 0.0], [2.0, 5.0]),
+    (TRIMMED(faulty=1), updates(-1000.0, 6.0, 1.0, 1000.0, 2.0), [0.0], [(1 + 2 + 6) / 3]),
+    (TRIMMED(faulty=0), updates(1.0, 5.0, examples=(30, 10)), [0.0], [(1 + 5) / 2]),
+    # M = 5: (3, 4) has norm 5 and stays, (60, 80) becomes (3, 4).
+    (CLIPPED(max_norm=5.0), updates((3.0, 4.0), (60.0, 80.0)), [0.0, 0.0], [3.0, 4.0]),
+    # M = 2, from 1: changes 1 (of 3 examples) and 2 (of 1 example, clipped from 9).
+    (CLIPPED(max_norm=2.0), updates(2.0, 10.0, examples=(3, 1)), [1.0], [1 + (3 * 1 + 1 * 2) / 4]),
+    # The least scores below are of 1 and, of two that are equal, of the first, 0.
+    (KRUM(faulty=1), updates(0.0, 1.0, 2.0, 4.0, 100.0), [0.0], [1.0]),
+    (KRUM(faulty=1, chosen=2), updates(0.0, 1.0, 2.0, 4.0, 100.0), [0.0], [(1 + 0) / 2]),
+]
+TOO_FEW = [
+    (KRUM(faulty=1), 4, "faulty: 1, chosen: 1: Krum needs 5 clients in a round, and 4 answered"),
+    (KRUM(faulty=1, chosen=3), 5, "faulty: 1, chosen: 3: Krum needs 6 clients in a round, and 5 answered"),
+    (TRIMMED(faulty=2), 4, "faulty: 2: a trimmed mean needs 5 clients in a round, and 4 answered"),
+]
+STEPS = [
+    ("adam", None, 0.99e-6 + 0.01 * 9),
+    ("yogi", None, 1e-6 + 0.01 * 9),
+    ("adagrad", None, 1e-6 + 9),
+    ("adam", 16.0, 0.99 * 16 + 0.01 * 9),
+    ("yogi", 16.0, 16 - 0.01 * 9),
+]
+TEACHERS = [
+    ({"teacher": "server"}, [0.0, 2.0]),
+    ({"teacher": "initial"}, [0.0, 0.0]),
+    ({"teacher": "own"}, [0.0, 1.0]),
+    ({"teacher": "others"}, [0.0, 3.0]),
+    ({"kd_from_round": 2}, [None, 2.0]),
+]
 
 
-@pytest.mark.parametrize(
-    ("algorithm", "arrived", "server", "expected"),
-    [
-        (FEDAVG, updates(3.0, 5.0, examples=(1, 3)), [0.0], [(3 + 3 * 5) / 4]),
-        (FEDAVG, updates(1.0, 2.0, 3.0, examples=(218, 284, 593)), [0.0], [2565 / 1095]),
-        (build("AdaFedAvg", aggregation="uniform"), updates(3.0, 5.0, examples=(1, 3)), [0.0], [(3 + 5) / 2]),
-        # Changes by 2 in 2 steps and by 9 in 3: d = −1, −3, mean −2, τ_eff = 2.5.
-        (NOVA, updates(2.0, 9.0, steps=(2, 3)), [0.0], [2.5 * 2]),
-        # The same with 1 and 3 examples: mean d = −2.5, τ_eff = (2 + 9) / 4.
-        (NOVA, updates(2.0, 9.0, examples=(1, 3), steps=(2, 3)), [0.0], [2.75 * 2.5]),
-        (BUFFERED(), STALE, [10.0], [10 + (2 + 0.5 * 8) / 2]),
-        (BUFFERED(), updates(2.0, 8.0, examples=(3, 1), rounds=(4, 1)), [10.0], [10 + (3 * 2 + 1 * 0.5 * 8) / 4]),
-        (BUFFERED(staleness=0.0), STALE, [10.0], [10 + (2 + 8) / 2]),
-        (BUFFERED(staleness=0.0, server_learning_rate=0.5), STALE, [10.0], [10 + 0.5 * (2 + 8) / 2]),
-        (MEDIAN, updates(1.0, 1000.0, 3.0), [0.0], [3.0]),
-        (MEDIAN, updates(1.0, 1000.0, 2.0, 4.0), [0.0], [(2 + 4) / 2]),
-        (MEDIAN, updates((1.0, 9.0), (2.0, 5.0), (3.0, 1.0)), [0.0, 0.0], [2.0, 5.0]),
-        (TRIMMED(faulty=1), updates(-1000.0, 6.0, 1.0, 1000.0, 2.0), [0.0], [(1 + 2 + 6) / 3]),
-        (TRIMMED(faulty=0), updates(1.0, 5.0, examples=(30, 10)), [0.0], [(1 + 5) / 2]),
-        # M = 5: (3, 4) has norm 5 and stays, (60, 80) becomes (3, 4).
-        (CLIPPED(max_norm=5.0), updates((3.0, 4.0), (60.0, 80.0)), [0.0, 0.0], [3.0, 4.0]),
-        # M = 2, from 1: changes 1 (of 3 examples) and 2 (of 1 example, clipped from 9).
-        (CLIPPED(max_norm=2.0), updates(2.0, 10.0, examples=(3, 1)), [1.0], [1 + (3 * 1 + 1 * 2) / 4]),
-        # The least scores below are of 1 and, of two that are equal, of the first, 0.
-        (KRUM(faulty=1), updates(0.0, 1.0, 2.0, 4.0, 100.0), [0.0], [1.0]),
-        (KRUM(faulty=1, chosen=2), updates(0.0, 1.0, 2.0, 4.0, 100.0), [0.0], [(1 + 0) / 2]),
-    ],
-)
+@pytest.mark.parametrize(("algorithm", "arrived", "server", "expected"), RULES)
 def test_rules_by_hand(algorithm: Algorithm, arrived: list[Update], server: list[float], expected: list[float]) -> None:
     after = algorithm.server_update(ServerState(one(*server)), arrived, CONTEXT)
     assert after.adapter["w"].tolist() == pytest.approx(expected, rel=1e-7)
@@ -73,29 +90,13 @@ def test_krum_scores_by_the_nearest() -> None:
     assert scores(rows, 1).tolist() == [5.0, 2.0, 5.0, 13.0, 96.0**2 + 98.0**2]
 
 
-@pytest.mark.parametrize(
-    ("algorithm", "count", "message"),
-    [
-        (KRUM(faulty=1), 4, "faulty: 1, chosen: 1: Krum needs 5 clients in a round, and 4 answered"),
-        (KRUM(faulty=1, chosen=3), 5, "faulty: 1, chosen: 3: Krum needs 6 clients in a round, and 5 answered"),
-        (TRIMMED(faulty=2), 4, "faulty: 2: a trimmed mean needs 5 clients in a round, and 4 answered"),
-    ],
-)
+@pytest.mark.parametrize(("algorithm", "count", "message"), TOO_FEW)
 def test_too_few_updates_are_refused(algorithm: Algorithm, count: int, message: str) -> None:
     with pytest.raises(QuorumError, match=message):
         algorithm.server_update(ServerState(one(0.0)), updates(*range(count)), CONTEXT)
 
 
-@pytest.mark.parametrize(
-    ("optimizer", "v", "expected"),
-    [
-        ("adam", None, 0.99e-6 + 0.01 * 9),
-        ("yogi", None, 1e-6 + 0.01 * 9),
-        ("adagrad", None, 1e-6 + 9),
-        ("adam", 16.0, 0.99 * 16 + 0.01 * 9),
-        ("yogi", 16.0, 16 - 0.01 * 9),
-    ],
-)
+@pytest.mark.parametrize(("optimizer", "v", "expected"), STEPS)
 def test_fedopt_takes_the_optimizers_step(optimizer: fedopt.ServerOptimizer, v: float | None, expected: float) -> None:
     """w = 1, clients 3 and 5: Δ = 3, m = 0.1 · 3, v from v₀ = ε² = 1e-6 or from 16; w + η m / (√v + ε) with η = 0.1."""
     hyper = fedopt.Hyperparameters(server_optimizer=optimizer, server_learning_rate=0.1)
@@ -157,16 +158,7 @@ def test_the_mean_of_the_others() -> None:
     assert means == pytest.approx([6.0, 2.0, 5.0])
 
 
-@pytest.mark.parametrize(
-    ("knobs", "expected"),
-    [
-        ({"teacher": "server"}, [0.0, 2.0]),
-        ({"teacher": "initial"}, [0.0, 0.0]),
-        ({"teacher": "own"}, [0.0, 1.0]),
-        ({"teacher": "others"}, [0.0, 3.0]),
-        ({"kd_from_round": 2}, [None, 2.0]),
-    ],
-)
+@pytest.mark.parametrize(("knobs", "expected"), TEACHERS)
 def test_every_teacher_is_the_named_adapter(knobs: dict[str, Any], expected: list[float]) -> None:
     """Of the first of two clients, round by round. After round 1 they have 1 and 3, and the server 2."""
     clients = {"a": Halfway(2.0), "b": Halfway(6.0)}

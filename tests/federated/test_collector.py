@@ -48,6 +48,29 @@ MISSING = ("B", "missing", "never begins")
 TOO_FEW = "2 of 3 clients answered well, and 3 are needed (B: never begins)"
 W, B = torch.zeros(2, 3), torch.zeros(2)
 GOOD = {"w": W, "b": B}
+ANSWERS = [
+    ({"w": torch.ones(2, 3), "b": B + 2}, {"c": B}, None),
+    ({"w": torch.ones(2, 3), "b": B + 3}, {}, "changes the model by 4.9, over 4"),  # √(6 · 1 + 2 · 9)
+    ({"w": W}, {}, "lacks tensor b"),
+    (GOOD | {"secret": torch.zeros(1)}, {}, "has unknown tensors (1)"),
+    (GOOD | {"w": torch.zeros(3, 2)}, {}, "has w as float32 3x2, not float32 2x3"),
+    (GOOD | {"w": W.double()}, {}, "has w as float64 2x3, not float32 2x3"),
+    (GOOD | {"b": torch.tensor([0.0, torch.nan])}, {}, "has a number in b that is not finite"),
+    (GOOD | {"b": torch.tensor([torch.inf, 0.0])}, {}, "has a number in b that is not finite"),
+    (GOOD | {"b": torch.tensor([1e30, 0.0])}, {}, "changes the model by 1e+30, over 4"),
+    (GOOD, {"c": torch.zeros(3)}, "has c as float32 3, not float32 2"),
+    (GOOD, {"c": torch.tensor([1e30, 0.0])}, "changes the model by 1e+30, over 4"),
+    (GOOD, {"x": B}, "has unknown tensors (1)"),
+]
+MEMORIES = [
+    (Bounds(0.0, 1.0), {"p": torch.tensor([0.0, 1.0])}, None),
+    (Bounds(0.0, 1.0), {"p": torch.tensor([0.0, 1.5])}, "has a number in p that is not between 0 and 1"),
+    (Bounds(0.0, 1.0), {"p": torch.zeros(3)}, "has p as float32 3, not float32 2"),
+    (Bounds(0.0, 1.0), {}, "lacks tensor p"),
+    (Bounds(0.0, 1.0), {"p": torch.zeros(2), "c": B}, "has unknown tensors (1)"),
+    (Bounds(0.0, 99.0), {"p": torch.tensor([6.0, 8.0])}, None),
+    (Bounds(0.0), {"p": torch.tensor([6.0, 8.0])}, "changes the model by 10, over 4"),
+]
 
 
 def trained(rules: Tolerance = STRICT, rounds: int = 1, algorithm: Algorithm = FEDAVG, **plan: list[str]) -> Progress:
@@ -122,40 +145,13 @@ def refused(update: Adapter, memory: Adapter, holds: dict[str, Form] | None = No
     return refusal(arrival, Assignment("A", Sent(GOOD, {"c": B}), 1), "", algorithm, largest_change=4.0)
 
 
-@pytest.mark.parametrize(
-    ("adapter", "memory", "expected"),
-    [
-        ({"w": torch.ones(2, 3), "b": B + 2}, {"c": B}, None),
-        ({"w": torch.ones(2, 3), "b": B + 3}, {}, "changes the model by 4.9, over 4"),  # √(6 · 1 + 2 · 9)
-        ({"w": W}, {}, "lacks tensor b"),
-        (GOOD | {"secret": torch.zeros(1)}, {}, "has unknown tensors (1)"),
-        (GOOD | {"w": torch.zeros(3, 2)}, {}, "has w as float32 3x2, not float32 2x3"),
-        (GOOD | {"w": W.double()}, {}, "has w as float64 2x3, not float32 2x3"),
-        (GOOD | {"b": torch.tensor([0.0, torch.nan])}, {}, "has a number in b that is not finite"),
-        (GOOD | {"b": torch.tensor([torch.inf, 0.0])}, {}, "has a number in b that is not finite"),
-        (GOOD | {"b": torch.tensor([1e30, 0.0])}, {}, "changes the model by 1e+30, over 4"),
-        (GOOD, {"c": torch.zeros(3)}, "has c as float32 3, not float32 2"),
-        (GOOD, {"c": torch.tensor([1e30, 0.0])}, "changes the model by 1e+30, over 4"),
-        (GOOD, {"x": B}, "has unknown tensors (1)"),
-    ],
-)
+@pytest.mark.parametrize(("adapter", "memory", "expected"), ANSWERS)
 def test_a_bad_answer_is_refused_by_name(adapter: Adapter, memory: Adapter, expected: str | None) -> None:
     """Of c it may send as much, or nothing."""
     assert refused(adapter, memory) == expected
 
 
-@pytest.mark.parametrize(
-    ("bounds", "memory", "expected"),
-    [
-        (Bounds(0.0, 1.0), {"p": torch.tensor([0.0, 1.0])}, None),
-        (Bounds(0.0, 1.0), {"p": torch.tensor([0.0, 1.5])}, "has a number in p that is not between 0 and 1"),
-        (Bounds(0.0, 1.0), {"p": torch.zeros(3)}, "has p as float32 3, not float32 2"),
-        (Bounds(0.0, 1.0), {}, "lacks tensor p"),
-        (Bounds(0.0, 1.0), {"p": torch.zeros(2), "c": B}, "has unknown tensors (1)"),
-        (Bounds(0.0, 99.0), {"p": torch.tensor([6.0, 8.0])}, None),
-        (Bounds(0.0), {"p": torch.tensor([6.0, 8.0])}, "changes the model by 10, over 4"),
-    ],
-)
+@pytest.mark.parametrize(("bounds", "memory", "expected"), MEMORIES)
 def test_a_memory_is_refused_that_is_not_as_declared(bounds: Bounds, memory: Adapter, expected: str | None) -> None:
     """Two numbers p, which the client was not sent; if they have a largest value, they are no change of the model."""
     assert refused(GOOD, memory, {"p": Form((2,), bounds)}) == expected

@@ -39,21 +39,32 @@ REVERSE = -math.log(3) + 5 / 3 * math.log(2)
 """KL(q_l ‖ q_g) = −ln 3 + (ln 2 + 2 ln 4) / 3 = 0.0566."""
 RNG = Randomness(1, "A", 1)
 MARKED = torch.tensor([True, True, False, False])
+LOSSES = [
+    (1.04, 0.2, "forward", 0.8 * CE + 0.2 * KL, True),
+    (1.03, 0.2, "forward", CE, False),
+    (distribution(TEACHER)[1].item(), 0.2, "forward", CE, False),
+    (9.0, 0.3, "reverse", 0.7 * CE + 0.3 * REVERSE, True),
+]
+SELECTED = [
+    ("entropy", {}, None, [True, False, True, False]),
+    ("inverse", {}, None, [False, True, False, True]),
+    ("random", {"draw": torch.tensor([0.9, 0.1, 0.8, 0.2])}, None, [False, True, False, True]),
+    ("entropy", {"marked": MARKED}, lambda pieces: [True] * len(pieces), [True, True, False, False]),
+]
+TAUS = [
+    (5, 5.0, None, 5.0),
+    (0, 0.0, None, 0.0),
+    ("2.5", 2.5, None, 2.5),
+    ("q0.88", math.inf, 0.88, "q0.88"),
+    ("q0.123456789", math.inf, 0.123456789, "q0.123456789"),
+]
 
 
 def test_the_entropy_of_a_certain_teacher_is_zero() -> None:
     assert distribution(torch.tensor([[0.0, -torch.inf, -torch.inf]]))[1].item() == 0.0
 
 
-@pytest.mark.parametrize(
-    ("tau", "weight", "direction", "loss", "mask"),
-    [
-        (1.04, 0.2, "forward", 0.8 * CE + 0.2 * KL, True),
-        (1.03, 0.2, "forward", CE, False),
-        (distribution(TEACHER)[1].item(), 0.2, "forward", CE, False),
-        (9.0, 0.3, "reverse", 0.7 * CE + 0.3 * REVERSE, True),
-    ],
-)
+@pytest.mark.parametrize(("tau", "weight", "direction", "loss", "mask"), LOSSES)
 def test_the_loss_by_hand(tau: float, weight: float, direction: Direction, loss: float, mask: bool) -> None:
     """Below τ cross-entropy and divergence mix, at and above τ only cross-entropy counts."""
     found = Distillation(Threshold(tau), weight, direction=direction)(STUDENT, FIRST_WORD, TEACHER, {})
@@ -159,15 +170,7 @@ def test_without_a_teacher_the_chunked_head_is_cross_entropy() -> None:
     torch.testing.assert_close(hidden.grad, torch.tensor([[-2 / 3, 1 / 3, 1 / 3]]))
 
 
-@pytest.mark.parametrize(
-    ("select", "extras", "mark", "expected"),
-    [
-        ("entropy", {}, None, [True, False, True, False]),
-        ("inverse", {}, None, [False, True, False, True]),
-        ("random", {"draw": torch.tensor([0.9, 0.1, 0.8, 0.2])}, None, [False, True, False, True]),
-        ("entropy", {"marked": MARKED}, lambda pieces: [True] * len(pieces), [True, True, False, False]),
-    ],
-)
+@pytest.mark.parametrize(("select", "extras", "mark", "expected"), SELECTED)
 def test_selected_tokens(select: Any, extras: dict[str, Tensor], mark: Any, expected: list[bool]) -> None:
     """τ = 2: two of four entropies are below. `random` takes the two least numbers; marks replace the entropies."""
     how = Distillation(Threshold(2.0), 0.2, select, mark=mark)
@@ -199,16 +202,7 @@ def test_a_quantile_becomes_nats_of_the_teachers_entropies_in_each_round() -> No
     assert how.threshold == Threshold(quantile=0.5), "unchanged"
 
 
-@pytest.mark.parametrize(
-    ("written", "nats", "quantile", "plain"),
-    [
-        (5, 5.0, None, 5.0),
-        (0, 0.0, None, 0.0),
-        ("2.5", 2.5, None, 2.5),
-        ("q0.88", math.inf, 0.88, "q0.88"),
-        ("q0.123456789", math.inf, 0.123456789, "q0.123456789"),
-    ],
-)
+@pytest.mark.parametrize(("written", "nats", "quantile", "plain"), TAUS)
 def test_a_tau_is_nats_or_a_quantile(written: object, nats: float, quantile: float | None, plain: float | str) -> None:
     """Parsing what was written gives the same threshold again; a hyperparameter is written as `plain`."""
     found = Threshold.parse(written)

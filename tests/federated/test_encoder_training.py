@@ -41,6 +41,7 @@ CLASSES = TASK.classes(TEXTS)
 SMALL = {"hidden_size": 384, "intermediate_size": 1536, "num_hidden_layers": 6, "num_attention_heads": 12}
 MINILM = partial(BertModel, BertConfig(vocab_size=30522, **SMALL), add_pooling_layer=False)
 DISTILBERT = partial(DistilBertModel, DistilBertConfig(vocab_size=30522))
+PARAMETERS = [(MINILM, 11_918_592, 1_774_464, 155_540), (DISTILBERT, 23_835_648, 7_087_872, 605_972)]
 
 
 def encoder(cut: str = "e,0-1") -> Encoder:
@@ -208,11 +209,7 @@ def test_a_skipped_batch_moves_nothing(optimizer: Any) -> None:
     assert all(torch.equal(tensor, start_[name]) for name, tensor in trained.items())
 
 
-@pytest.mark.parametrize(
-    ("network", "embeddings", "layer", "head"),
-    [(MINILM, 11_918_592, 1_774_464, 155_540), (DISTILBERT, 23_835_648, 7_087_872, 605_972)],
-    ids=["minilm", "distilbert"],
-)
+@pytest.mark.parametrize(("network", "embeddings", "layer", "head"), PARAMETERS, ids=["minilm", "distilbert"])
 def test_what_trains_is_counted_as_fednlp_counts_it(network: Any, embeddings: int, layer: int, head: int) -> None:
     """The tensors above each cut of six layers, and a head of 20 classes."""
     with torch.device("meta"):

@@ -23,6 +23,11 @@ HALVES = torch.full((9,), 0.5)
 H = torch.tensor([[1.0, 0.0], [3.0, 0.0], [0.0, 2.0], [0.0, 4.0]])
 """The states of four units."""
 OFF = ({"perturb": False, "mask_rate": 0.5}, {"perturb": False, "distance": "one"}, {"skip": False, "weights": "all"})
+LIMITS = [
+    ({}, 1, 0.5),  # (30 · 0.4 + 10 · 0.8) / 40
+    ({"weights": "all"}, 1, 0.2),  # over 100 examples of all clients
+    ({"mode": "as_released"}, 2, 0.4),  # the same, added in each of two rounds
+]
 
 
 def batch(
@@ -152,14 +157,7 @@ def test_zeta_is_the_tanh_of_a_distance() -> None:
     assert float(zeta(torch.zeros(2), portraits, "scaled")[2]) == pytest.approx(math.tanh(3 / math.sqrt(2)))
 
 
-@pytest.mark.parametrize(
-    ("hyper", "rounds", "limit"),
-    [
-        ({}, 1, 0.5),  # (30 · 0.4 + 10 · 0.8) / 40
-        ({"weights": "all"}, 1, 0.2),  # over 100 examples of all clients
-        ({"mode": "as_released"}, 2, 0.4),  # the same, added in each of two rounds
-    ],
-)
+@pytest.mark.parametrize(("hyper", "rounds", "limit"), LIMITS)
 def test_limits_are_means_by_examples(hyper: dict[str, str], rounds: int, limit: float) -> None:
     algorithm = fedsum.build(Hyperparameters(**hyper))
     initial = {"head.out.weight": torch.ones(1, 2), "head.out.bias": torch.zeros(1)}

@@ -71,19 +71,24 @@ def training(validation: Sequence[float], client: str = "A", seed: int = 1) -> l
 
 SECOND_OF_FOUR = training([2.5, 2.0, 2.1, 2.2])
 THIRD_OF_FOUR = training([2.5, 2.2, 2.0, 2.1], "B")
+ENDS = [
+    pytest.param(SECOND_OF_FOUR, 2, False, id="patience ended it"),
+    pytest.param(SECOND_OF_FOUR[:3], 2, True, id="one round after the best"),
+    pytest.param(training([2.5, 2.2, 2.0]), 1, True, id="the best round is the last"),
+    pytest.param(SECOND_OF_FOUR + THIRD_OF_FOUR, 2, True, id="the last client improved a round ago"),
+    pytest.param(SECOND_OF_FOUR + training([2.5, 2.0, 2.1], seed=2), 2, True, id="a seed stopped too early"),
+    pytest.param(SECOND_OF_FOUR + training([2.5, 2.0, 2.1, 2.2], seed=2), 2, False, id="both seeds ended"),
+]
+DRIFTS = [
+    ({"drift": Bounds(0.0)}, 2.0, None),
+    ({"drift": Bounds()}, -2.0, None),
+    ({}, 2.0, "reports 'drift', which is not a declared figure"),
+    ({"drift": Bounds(0.0)}, -2.0, "reports drift -2, which is not between 0 and inf"),
+    ({"drift": Bounds(0.0)}, math.nan, "reports drift nan, which is not between 0 and inf"),
+]
 
 
-@pytest.mark.parametrize(
-    ("history", "patience", "expected"),
-    [
-        pytest.param(SECOND_OF_FOUR, 2, False, id="patience ended it"),
-        pytest.param(SECOND_OF_FOUR[:3], 2, True, id="one round after the best"),
-        pytest.param(training([2.5, 2.2, 2.0]), 1, True, id="the best round is the last"),
-        pytest.param(SECOND_OF_FOUR + THIRD_OF_FOUR, 2, True, id="the last client improved a round ago"),
-        pytest.param(SECOND_OF_FOUR + training([2.5, 2.0, 2.1], seed=2), 2, True, id="a seed stopped too early"),
-        pytest.param(SECOND_OF_FOUR + training([2.5, 2.0, 2.1, 2.2], seed=2), 2, False, id="both seeds ended"),
-    ],
-)
+@pytest.mark.parametrize(("history", "patience", "expected"), ENDS)
 def test_a_training_ends_by_patience_or_by_the_cap(history: list[Round], patience: int, *, expected: bool) -> None:
     assert ended_by_cap(judged(history, "local"), patience) is expected
 
@@ -148,15 +153,6 @@ def test_a_figure_is_the_servers_or_a_clients() -> None:
         progress.with_figures({"A/steps": 1.0})
 
 
-@pytest.mark.parametrize(
-    ("declared", "drift", "why"),
-    [
-        ({"drift": Bounds(0.0)}, 2.0, None),
-        ({"drift": Bounds()}, -2.0, None),
-        ({}, 2.0, "reports 'drift', which is not a declared figure"),
-        ({"drift": Bounds(0.0)}, -2.0, "reports drift -2, which is not between 0 and inf"),
-        ({"drift": Bounds(0.0)}, math.nan, "reports drift nan, which is not between 0 and inf"),
-    ],
-)
+@pytest.mark.parametrize(("declared", "drift", "why"), DRIFTS)
 def test_undeclared_figures(declared: dict[str, Bounds], drift: float, why: str | None) -> None:
     assert undeclared({"drift": drift}, declared) == why

@@ -24,6 +24,8 @@ from pipeline.federation.flower.app import frames
 from pipeline.federation.flower.app.frames import HANG_UPS, LENGTH, exchange, read_frame, write_frame
 from pipeline.federation.sockets import SocketLink
 
+NO_FRAMES = [(LENGTH.pack(10) + b"{", EOFError), (LENGTH.pack(1 << 30), ValueError)]
+
 
 def connected(path: Path) -> socket.socket:
     found = socket.socket(socket.AF_UNIX)
@@ -44,11 +46,7 @@ def test_flowers_app_imports_nothing_of_the_pipeline() -> None:
     assert [path.name for path in files if re.search(r"^\s*(from|import) pipeline", path.read_text(), re.M)] == []
 
 
-@pytest.mark.parametrize(
-    ("sent", "error"),
-    [(LENGTH.pack(10) + b"{", EOFError), (LENGTH.pack(1 << 30), ValueError)],
-    ids=["half a frame", "a header of a gigabyte"],
-)
+@pytest.mark.parametrize(("sent", "error"), NO_FRAMES, ids=["half a frame", "a header of a gigabyte"])
 def test_what_is_no_frame_is_refused(sent: bytes, error: type[Exception]) -> None:
     one, other = socket.socketpair()
     with other:

@@ -23,6 +23,13 @@ from pipeline.workspace.files import write_text
 
 NODE = "{kind: node, run: fedselectkd, seed: 1, host: h, port: 1, inner_port: 2, organisation: Hospital}"
 SERVED = "{kind: server, run: fedselectkd, seed: 1, host: h, port: 1, inner_port: 2, organisations: [A, B]}"
+WRONG = [
+    (NODE.replace("port: 1,", "port: 70000,"), "port: "),
+    (NODE.replace("Hospital", "../x"), "organisation: "),
+    (NODE.replace("organisation", "organization"), "organization: unknown key"),
+    (SERVED.replace("[A, B]", "[]"), "organisations: "),
+    (NODE.replace("node", "both"), "kind"),
+]
 
 
 @pytest.fixture(autouse=True)
@@ -40,16 +47,7 @@ def test_a_node_reports_no_scores_by_default() -> None:
     assert site_of(NODE).model_dump()["scores"] == "nothing"
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        (NODE.replace("port: 1,", "port: 70000,"), "port: "),
-        (NODE.replace("Hospital", "../x"), "organisation: "),
-        (NODE.replace("organisation", "organization"), "organization: unknown key"),
-        (SERVED.replace("[A, B]", "[]"), "organisations: "),
-        (NODE.replace("node", "both"), "kind"),
-    ],
-)
+@pytest.mark.parametrize(("text", "message"), WRONG)
 def test_a_wrong_site_is_one_line_that_names_the_key(text: str, message: str) -> None:
     with pytest.raises(QuorumError, match=message) as caught:
         site_of(text)

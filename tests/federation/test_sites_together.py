@@ -144,30 +144,26 @@ def test_other_meetings_make_another_training_and_a_removed_meeting_is_not_train
 
 
 COUNCIL = {"Council": {"folder": "data/own/University"}}
+MISSING = [
+    (COUNCIL, "own: has no 'University'; all sites share one"),
+    (COUNCIL | {"University": {"file": "data/own/a.csv"}}, "University: needs a folder of meetings"),
+]
+REFUSED = [
+    ({"method": "ZeroShot"}, "trains nothing; choose another run in federation.yaml"),
+    ({"method": "AdaCentralized"}, "pools all data in one place, which a federation does not"),
+    ({"method": "AdaSingle"}, "nothing of it travels; run it at each organisation by itself"),
+    ({"method": "AdaFedAvg", "faults": {"duplicated": 0.1}}, "faults are of the simulation; set faults: null"),
+]
 
 
-@pytest.mark.parametrize(
-    ("own", "message"),
-    [
-        (COUNCIL, "own: has no 'University'; all sites share one"),
-        (COUNCIL | {"University": {"file": "data/own/a.csv"}}, "University: needs a folder of meetings"),
-    ],
-)
+@pytest.mark.parametrize(("own", "message"), MISSING)
 def test_a_missing_folder_is_one_line(here: Path, own: dict[str, Any], message: str) -> None:
     write_params(own=own)
     with pytest.raises(QuorumError, match=message):
         open_node(NODE)
 
 
-@pytest.mark.parametrize(
-    ("run", "message"),
-    [
-        ({"method": "ZeroShot"}, "trains nothing; choose another run in federation.yaml"),
-        ({"method": "AdaCentralized"}, "pools all data in one place, which a federation does not"),
-        ({"method": "AdaSingle"}, "nothing of it travels; run it at each organisation by itself"),
-        ({"method": "AdaFedAvg", "faults": {"duplicated": 0.1}}, "faults are of the simulation; set faults: null"),
-    ],
-)
+@pytest.mark.parametrize(("run", "message"), REFUSED)
 def test_a_run_that_no_federation_can_train_is_refused(here: Path, run: dict[str, Any], message: str) -> None:
     write_params(runs={"fedselectkd": {**run, "setting": "organisations"}})
     plan.run()
@@ -181,17 +177,12 @@ ACME = NodeSite(kind="node", run="fedavg", organisation="Acme", scores="means", 
 TICKETS: dict[str, Any] = {"task": "classify", "source": "tickets", "file": "data/own/tickets.csv"}
 TICKETS |= {"classes": ["billing", "delivery", "returns"]}
 PARAMS: dict[str, Any] = PLAIN | {
-    "scales": {"laptop": {}},
-    "sources": ["tickets"],
-    "backbones": ["tiny-bert"],
-    "backbone": "tiny-bert",
     "own": {name: {"file": f"data/own/{name}.csv"} for name in LABELS},
-    "data": {"tickets": TICKETS},
-    "source_tokens": 32,
     "settings": {"organisations": {"data": "tickets", "kind": "natural"}},
     "runs": {"fedavg": {"setting": "organisations", "method": "AdaFedAvg"}},
-    "sections": {},
 }
+PARAMS |= {"scales": {"laptop": {}}, "sources": ["tickets"], "backbones": ["tiny-bert"], "backbone": "tiny-bert"}
+PARAMS |= {"data": {"tickets": TICKETS}, "source_tokens": 32, "sections": {}}
 
 
 def write_site(folder: Path, name: str = "", **changed: Any) -> Path:
@@ -214,10 +205,8 @@ def test_a_classifier_is_trained_and_organisations_report_means(short: Path, mon
     sent = scores_sent(monkeypatch)
     context = multiprocessing.get_context("fork")
     ready = {name: context.Event() for name in LABELS}
-    nodes = [
-        context.Process(target=serve_texts, args=(write_site(short / name, name), name, ready[name]), daemon=True)
-        for name in LABELS
-    ]
+    served = [(write_site(short / name, name), name, ready[name]) for name in LABELS]
+    nodes = [context.Process(target=serve_texts, args=own, daemon=True) for own in served]
     for node in nodes:
         node.start()
     monkeypatch.chdir(write_site(short / "server"))
@@ -231,9 +220,8 @@ def test_a_classifier_is_trained_and_organisations_report_means(short: Path, mon
         for node in nodes:
             node.kill()
             node.join()
-    assert {name: (set(means), means["examples"]) for name, means in sent.items()} == {
-        name: ({"accuracy", "test_loss", "examples"}, 2) for name in LABELS
-    }
+    expected = dict.fromkeys(LABELS, ({"accuracy", "test_loss", "examples"}, 2))
+    assert {name: (set(means), means["examples"]) for name, means in sent.items()} == expected
     facts = read_json(layout.MODELS / "fedavg/1/federation.json")
     assert {name: (one["train"], one["val"], one["test"]) for name, one in facts.items()} == dict.fromkeys(
         LABELS, (6, 2, 2)
@@ -242,10 +230,7 @@ def test_a_classifier_is_trained_and_organisations_report_means(short: Path, mon
 
 @pytest.mark.parametrize(
     ("classes", "message"),
-    [
-        ([], "is missing; list those of all organisations"),
-        (["billing"], "has no 'delivery', which Acme has; add it"),
-    ],
+    [([], "is missing; list those of all organisations"), (["billing"], "has no 'delivery', which Acme has; add it")],
 )
 def test_classes_that_do_not_fit_are_one_line(short: Path, classes: list[str], message: str) -> None:
     write_site(short, "Acme", data={"tickets": TICKETS | {"classes": classes}})

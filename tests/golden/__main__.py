@@ -26,12 +26,8 @@ def main(compare: bool) -> int:
     if known is None:
         print(f"golden: no hashes of a processor like this one ({outputs.processor()})")
         return 1
-    wrong = [
-        f"{name}: {key}"
-        for name, own in known.items()
-        for key, hash_ in own.items()
-        if found.get(name, {}).get(key) != hash_
-    ]
+    hashes = [(name, key, own[key]) for name, own in known.items() for key in own]
+    wrong = [f"{name}: {key}" for name, key, hash_ in hashes if found.get(name, {}).get(key) != hash_]
     print("\n".join(wrong))
     print(f"golden: {len(wrong)} of {sum(map(len, known.values()))} hashes differ")
     return int(bool(wrong))

@@ -36,9 +36,7 @@ def trainings(folder: str, scale: str) -> Knobs:
     found: Knobs = {}
     for path, order in orders.items():
         if path.startswith("train/"):
-            more = {
-                key: order[key] for key in ("setting", "seeds", "evaluate", "evaluated", "left_out") if key in order
-            }
+            more = {k: order[k] for k in ("setting", "seeds", "evaluate", "evaluated", "left_out") if k in order}
             found[Path(path).stem] = {"training": _portable(order["training"]), **more}
     return found
 

@@ -26,21 +26,13 @@ def laid(folder: Path) -> dict[str, Workspace]:
     samsum = {"samsum": BOTH["data"]["samsum"] | {"query": "Summarize the conversation."}}
     found = {"root": Workspace.laid(folder / "root", **BOTH | {"data": BOTH["data"] | samsum})}
     for name in ("full", "ablations"):
-        runs = {
-            run: {"setting": "domains"} | {key: value for key, value in knobs.items() if key not in SIZES}
-            for run, knobs in _runs(name).items()
-        }
+        kept = {run: {k: v for k, v in knobs.items() if k not in SIZES} for run, knobs in _runs(name).items()}
+        runs = {run: {"setting": "domains"} | knobs for run, knobs in kept.items()}
         found[name] = Workspace.laid(folder / name, **SMALL | {"seeds": [11], "runs": runs | SMALL["runs"]})
     found["texts"] = labelled.laid(folder / "texts")
     many = {"data": "news", "kind": "skewed", "clients": 12}
-    found["faults"] = labelled.laid(
-        folder / "faults",
-        sources=["20news"],
-        backbones=["tiny-bert"],
-        data={"news": labelled.TASKS["news"]},
-        settings={"many": many, "ten": many | {"clients": 10, "alpha": 100.0}},
-        runs={name: knobs | {"rounds": 2, "seeds": [1]} for name, knobs in _runs("faults").items()},
-        sections={},
-        scales={"laptop": {}},
-    )
+    faults = {"sources": ["20news"], "backbones": ["tiny-bert"], "data": {"news": labelled.TASKS["news"]}}
+    faults |= {"settings": {"many": many, "ten": many | {"clients": 10, "alpha": 100.0}}}
+    faults |= {"runs": {name: knobs | {"rounds": 2, "seeds": [1]} for name, knobs in _runs("faults").items()}}
+    found["faults"] = labelled.laid(folder / "faults", **faults, sections={}, scales={"laptop": {}})
     return found

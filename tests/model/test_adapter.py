@@ -23,19 +23,17 @@ ADAPTER = {"layers.0.down": torch.tensor([[1.0], [1.0]]), "layers.0.up": torch.t
 ADAPTER |= {"layers.0.norm.weight": torch.ones(2), "layers.0.norm.bias": torch.zeros(2)}
 RUN = "fedavg/1"
 PREFIX = {"targets": torch.tensor([1, 2]), "hidden": torch.tensor([[1.0, 2.0]])}
+EQ_5 = [
+    # ReLU(1 + 3)·(2, 4) = (8, 16); Y + that = (9, 19); LayerNorm of two numbers is (−1, 1).
+    ([1.0, 3.0], 0.0, True, [-1.0, 1.0]),
+    # ReLU(−4) = 0, so LayerNorm of Y alone.
+    ([-3.0, -1.0], 0.0, True, [-1.0, 1.0]),
+    # LN(Y) + 1 = (0, 2); ReLU(2)·(2, 4) = (4, 8); Y + that.
+    ([1.0, 3.0], 1.0, False, [5.0, 11.0]),
+]
 
 
-@pytest.mark.parametrize(
-    ("hidden", "shift", "post_norm", "expected"),
-    [
-        # ReLU(1 + 3)·(2, 4) = (8, 16); Y + that = (9, 19); LayerNorm of two numbers is (−1, 1).
-        ([1.0, 3.0], 0.0, True, [-1.0, 1.0]),
-        # ReLU(−4) = 0, so LayerNorm of Y alone.
-        ([-3.0, -1.0], 0.0, True, [-1.0, 1.0]),
-        # LN(Y) + 1 = (0, 2); ReLU(2)·(2, 4) = (4, 8); Y + that.
-        ([1.0, 3.0], 1.0, False, [5.0, 11.0]),
-    ],
-)
+@pytest.mark.parametrize(("hidden", "shift", "post_norm", "expected"), EQ_5)
 def test_eq_5_by_hand(hidden: list[float], shift: float, post_norm: bool, expected: list[float]) -> None:
     shifted = ADAPTER | {"layers.0.norm.bias": torch.full((2,), shift)}
     out = apply_adapter(shifted, 0, torch.tensor([hidden]), post_norm=post_norm)

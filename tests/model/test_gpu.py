@@ -18,10 +18,8 @@ from pipeline.model.entry import Entry
 from pipeline.model.generation import generate
 from pipeline.model.precision import Precision
 
-pytestmark = [
-    pytest.mark.skipif(not torch.cuda.is_available(), reason="left out: no GPU"),
-    pytest.mark.parametrize("family", FAMILIES),
-]
+needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="left out: no GPU")
+pytestmark = [needs_gpu, pytest.mark.parametrize("family", FAMILIES)]
 DEVICES = ("cpu", "cuda")
 TAUGHT = Distillation(Threshold(20.0), 0.2)
 

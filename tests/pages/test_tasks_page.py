@@ -17,9 +17,8 @@ from pipeline.workspace import layout
 from pipeline.workspace.files import read_json, write_json
 from pipeline.workspace.tables import read_table, write_table
 
-ENCODER = LEARNER.model_copy(
-    update={"task": CLASSIFY, "above": "layers", "view": LEARNER.view.model_copy(update={"frozen": "e,0-1"})}
-)
+FROZEN = LEARNER.view.model_copy(update={"frozen": "e,0-1"})
+ENCODER = LEARNER.model_copy(update={"task": CLASSIFY, "above": "layers", "view": FROZEN})
 TRAINED = TRAINING.model_copy(update={"learner": ENCODER})
 SKEWED: dict[str, Any] = {"data": "news", "kind": "skewed", "clients": 2}
 SETTINGS = {"tc": SKEWED | {"alpha": 1.0}, "tc-10": SKEWED | {"alpha": 10.0}}

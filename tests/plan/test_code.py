@@ -18,6 +18,30 @@ FAMILIES = {"backbones": ["tiny-llama", "tiny-bart", "tiny-bert"], "runs.single.
 SETTINGS = {"single": "domains", "fedavg": "domains", "news": "news"}
 """An encoder-decoder, a decoder and an encoder."""
 COMPUTING = {"encode", "train", "predict", "evaluate"}
+PARTS = [
+    ("def score(self):\n  return self.helper()\n def helper(self):\n  return 1", "return 1", ("score",), False),
+    ("metrics = 1\n def read(self):\n  return 2", "metrics = 1", ("read",), True),
+    ("metrics = 1\n def read(self):\n  return 2", "metrics = 1", ("metrics",), False),
+    ("def read(self):\n  return 2\n def score(self):\n  return 1", "return 1", ("read",), True),
+    ("def read(self):\n  return 2\n def score(self):\n  return 1", "return 1", None, False),
+]
+EDITS = [
+    ("pipeline.model.backbone", "single fedavg news", "single fedavg news"),
+    ("pipeline.model.seq2seq", "single", "single fedavg news"),
+    ("pipeline.model.causal", "fedavg", "single fedavg news"),
+    ("pipeline.model.encoder", "news", "single fedavg news"),
+    ("pipeline.tasks.classify", "news", "news"),
+    ("pipeline.tasks.heads", "", "news"),
+    ("pipeline.federated.loop", "", "single fedavg news"),
+    ("pipeline.federated.algorithms.single", "", "single"),
+    ("pipeline.federated.objectives.distillation", "", ""),
+    *((f"pipeline.{module}", "", "") for module in ("tasks.rouge", "runs.predicting", "plan.orders")),
+]
+VERSIONS = [
+    ("torch", COMPUTING | {"backbone", "partition", "analyze"}, {"train/zeroshot"}),
+    ("rouge-score", {"evaluate", "analyze"}, set()),
+    ("scikit-learn", {"analyze", "partition"}, set()),
+]
 
 
 @pytest.fixture
@@ -44,26 +68,13 @@ def test_code_hashes_see_neither_comments_nor_texts(package: Callable[..., None]
 
 def test_a_module_counts_with_all_that_it_imports_anywhere(package: Callable[..., None]) -> None:
     """`a` imports `b`, and `b` `room.c` in a function; `d` is imported for its types alone, and errors are no cause."""
-    package(
-        a="from pipeline import b\nif TYPE_CHECKING:\n    import pipeline.d",
-        b="def f():\n    import pipeline.room.c",
-        d="",
-        errors="",
-    )
-    package(room__c="from pipeline.errors import x")
+    imports = "from pipeline import b\nif TYPE_CHECKING:\n    import pipeline.d"
+    late = "def f():\n    import pipeline.room.c"
+    package(a=imports, b=late, d="", errors="", room__c="from pipeline.errors import x")
     assert set(closure.code_of("pipeline.a")) == {"pipeline.a", "pipeline.b", "pipeline.room.c"}
 
 
-@pytest.mark.parametrize(
-    ("text", "changed", "parts", "alike"),
-    [
-        ("def score(self):\n  return self.helper()\n def helper(self):\n  return 1", "return 1", ("score",), False),
-        ("metrics = 1\n def read(self):\n  return 2", "metrics = 1", ("read",), True),
-        ("metrics = 1\n def read(self):\n  return 2", "metrics = 1", ("metrics",), False),
-        ("def read(self):\n  return 2\n def score(self):\n  return 1", "return 1", ("read",), True),
-        ("def read(self):\n  return 2\n def score(self):\n  return 1", "return 1", None, False),
-    ],
-)
+@pytest.mark.parametrize(("text", "changed", "parts", "alike"), PARTS)
 def test_of_a_task_the_parts_of_a_stage_count(package: Any, text: str, changed: str, parts: Any, alike: bool) -> None:
     """And all that is no part: a helper counts for every stage. An attribute counts like a method."""
     text = f"class Task:\n {text}\n"
@@ -90,21 +101,7 @@ def test_lists_of_methods_and_tasks_are_no_cause_of_a_result_and_templates_are_o
     assert {"task_page.html.j2", "page.css"} <= set(orders["report.json"]["code"])
 
 
-@pytest.mark.parametrize(
-    ("edit", "entries", "trainings"),
-    [
-        ("pipeline.model.backbone", "single fedavg news", "single fedavg news"),
-        ("pipeline.model.seq2seq", "single", "single fedavg news"),
-        ("pipeline.model.causal", "fedavg", "single fedavg news"),
-        ("pipeline.model.encoder", "news", "single fedavg news"),
-        ("pipeline.tasks.classify", "news", "news"),
-        ("pipeline.tasks.heads", "", "news"),
-        ("pipeline.federated.loop", "", "single fedavg news"),
-        ("pipeline.federated.algorithms.single", "", "single"),
-        ("pipeline.federated.objectives.distillation", "", ""),
-        *((f"pipeline.{module}", "", "") for module in ("tasks.rouge", "runs.predicting", "plan.orders")),
-    ],
-)
+@pytest.mark.parametrize(("edit", "entries", "trainings"), EDITS)
 def test_an_edit_renames_its_effects(monkeypatch: pytest.MonkeyPatch, edit: str, entries: str, trainings: str) -> None:
     """Entries are known by the code that reads texts, trainings also by what learns; neither by what scores."""
     before, known = planned(**FAMILIES), resolving.code_of
@@ -123,14 +120,7 @@ def test_an_edit_renames_its_effects(monkeypatch: pytest.MonkeyPatch, edit: str,
         assert renamed == expected.split()
 
 
-@pytest.mark.parametrize(
-    ("package", "stages", "but"),
-    [
-        ("torch", COMPUTING | {"backbone", "partition", "analyze"}, {"train/zeroshot"}),
-        ("rouge-score", {"evaluate", "analyze"}, set()),
-        ("scikit-learn", {"analyze", "partition"}, set()),
-    ],
-)
+@pytest.mark.parametrize(("package", "stages", "but"), VERSIONS)
 def test_a_version_counts_for_its_stages(package: str, stages: Any, but: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """The untrained backbone's training has no step in it; a page changes as results do."""
     before, known = planned(), closure._version

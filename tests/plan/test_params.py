@@ -139,6 +139,29 @@ SCALED = {"scale": "large", "rounds": None, "settings.news.clients": None, "scal
 
 CASES = [*FILE, *DATA, *(({"settings.x": row if "kind" in row else DOMAIN | row}, said) for row, said in SETTINGS)]
 CASES += [({"runs.x": FEDAVG | row}, said) for row, said in RUNS]
+UNREADABLE = [
+    (b"scale: a\nscale: b", 'line 2: cannot be read: found duplicate key "scale"'),
+    (b"scale: yes", "line 1: scale: yes: is not plain; write a decimal number, true, false, or quoted text"),
+    (b"scale: a\nrounds: 010", "line 2: rounds: 010: is not plain"),
+    (b"scale: a\nrounds: 1_000", "line 2: rounds: 1_000: is not plain"),
+    (b"scale: a\nrounds: 2026-01-01", "line 2: rounds: 2026-01-01: is not plain"),
+    (b"scale: a\nrounds: " + b"9" * 20, "line 2: rounds: 99999999999999999999: is not plain"),
+    (b"scale: a\nx: " + b"[" * 5000 + b"]" * 5000, "cannot be read: has too many levels; shorten it"),
+    (b"scale: a\nx: &one 1\ny: *one", "line 3: y: anchors and merge keys are not read"),
+    (b"scale: a\nx:\n  <<: {c: 1}", "line 3: x.<<: anchors and merge keys are not read"),
+    (b"scale: a\n---\nscale: b", "line 2: cannot be read: but found another document"),
+    (b"scale: a\nruns:\n  a/b: {}", "line 3: runs.a/b: is no name; use letters a-z, digits, '.', '_' and '-'"),
+    (b"scale: a\nruns: {x: {like: y}}", "line 2: runs.x.like: no other row 'y' in runs; known: none"),
+    (b"scale: a\nruns: {x: {like: y}, y: {like: x}}", "line 2: runs.y.like: no other row 'x' in runs"),
+    (b"scale: a\nscales: {b: {}}", "line 1: scale: 'a'; known: b; correct it"),
+    (b"rounds: 3", "scale: None is no name; correct it"),
+    (b"scale: [tour]", "line 1: scale: ['tour'] is no name"),
+    (b"a: [", "line 2: cannot be read: "),
+    (b"", "has no keys; restore it from git"),
+    (b"a: \xff", "is not UTF-8 (byte 3); save it as UTF-8"),
+    (b"#" * 1_000_001, "has more than 1,000,000 characters; shorten it"),
+    (None, "is missing; run from the repository's root"),
+]
 
 
 @pytest.mark.parametrize(("changes", "message"), CASES, ids=[said[:60] for _, said in CASES])
@@ -205,32 +228,7 @@ def test_late_clients_join_with_the_first_added_round() -> None:
     assert (training.joins, training.rounds, training.patience) == ({"Product": 4}, 5, 5)
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        (b"scale: a\nscale: b", 'line 2: cannot be read: found duplicate key "scale"'),
-        (b"scale: yes", "line 1: scale: yes: is not plain; write a decimal number, true, false, or quoted text"),
-        (b"scale: a\nrounds: 010", "line 2: rounds: 010: is not plain"),
-        (b"scale: a\nrounds: 1_000", "line 2: rounds: 1_000: is not plain"),
-        (b"scale: a\nrounds: 2026-01-01", "line 2: rounds: 2026-01-01: is not plain"),
-        (b"scale: a\nrounds: " + b"9" * 20, "line 2: rounds: 99999999999999999999: is not plain"),
-        (b"scale: a\nx: " + b"[" * 5000 + b"]" * 5000, "cannot be read: has too many levels; shorten it"),
-        (b"scale: a\nx: &one 1\ny: *one", "line 3: y: anchors and merge keys are not read"),
-        (b"scale: a\nx:\n  <<: {c: 1}", "line 3: x.<<: anchors and merge keys are not read"),
-        (b"scale: a\n---\nscale: b", "line 2: cannot be read: but found another document"),
-        (b"scale: a\nruns:\n  a/b: {}", "line 3: runs.a/b: is no name; use letters a-z, digits, '.', '_' and '-'"),
-        (b"scale: a\nruns: {x: {like: y}}", "line 2: runs.x.like: no other row 'y' in runs; known: none"),
-        (b"scale: a\nruns: {x: {like: y}, y: {like: x}}", "line 2: runs.y.like: no other row 'x' in runs"),
-        (b"scale: a\nscales: {b: {}}", "line 1: scale: 'a'; known: b; correct it"),
-        (b"rounds: 3", "scale: None is no name; correct it"),
-        (b"scale: [tour]", "line 1: scale: ['tour'] is no name"),
-        (b"a: [", "line 2: cannot be read: "),
-        (b"", "has no keys; restore it from git"),
-        (b"a: \xff", "is not UTF-8 (byte 3); save it as UTF-8"),
-        (b"#" * 1_000_001, "has more than 1,000,000 characters; shorten it"),
-        (None, "is missing; run from the repository's root"),
-    ],
-)
+@pytest.mark.parametrize(("text", "message"), UNREADABLE)
 def test_what_cannot_be_read_is_one_line(tmp_path: Path, text: bytes | None, message: str) -> None:
     path = tmp_path / "params.yaml"
     if text is not None:

@@ -45,6 +45,53 @@ def of(stage: str, *runs: str) -> set[str]:
 READERS = of("encode", "domains", "both").union(*(of(stage, *MEETINGS) for stage in STAGES))
 ALL_LEARNERS = READERS.union(of("encode", "news"), *(of(stage, "news") for stage in STAGES))
 BATCHES = of("partition", "domains", "both", "news")
+FORBIDDEN = [
+    ("single", {"omit": ["sing*"], "scale": "small"}, "is omitted at scale small"),
+    ("tau-2", {"runs.tau-2.kd_from_round": 9}, "kd_from_round: 9, but of 3 rounds"),
+    ("single", {"runs.single.adapted_layers": 15}, "adapted_layers: 15, but tiny-llama has 4 decoder layers"),
+]
+VALUES = [
+    # The run's own, else the data set's, else the file's; of 3 rounds two thirds are 2, and a tenth is 1.
+    ({}, "train/news", "training.rounds", 3),
+    ({"data.news.rounds": 5}, "train/news", "training.rounds", 5),
+    ({"data.news.rounds": 5, "runs.news.rounds": 7}, "train/news", "training.rounds", 7),
+    ({"runs.news.rounds": None}, "train/news", "training.rounds", 3),
+    ({"data.news.clients_per_round": 2, "runs.news.clients_per_round": None}, "train/news", DRAWN, 2),
+    ({"data.news.clients_per_round": 2, "runs.news.clients_per_round": "all"}, "train/news", DRAWN, None),
+    ({"clients_per_round": 2, "data.news.clients_per_round": "all"}, "train/news", DRAWN, None),
+    ({"runs.news.rounds_share": 0.6667}, "train/news", "training.rounds", 2),
+    ({"runs.news.rounds_share": 0.1}, "train/news", "training.rounds", 1),
+    ({"runs.news.prolonged": True, "added_rounds": 4}, "train/news", "training.rounds", 7),
+    ({"data.news.seeds": [5, 6]}, "train/news", "seeds", [5, 6]),
+    ({"data.news.seeds": [5, 6], "runs.news.seeds": [6]}, "train/news", "seeds", [6]),
+    # A rate is the run's, else the file's, else its family's of the data set, else its family's of the file.
+    ({}, "train/single", RATE, 0.1),
+    ({}, "train/fedkd", RATE, 0.2),
+    ({}, "train/fedavg", RATE, 0.3),
+    ({"runs.fedavg.evaluate": "local"}, "train/fedavg", RATE, 0.2),
+    ({"runs.fedavg.method": "AdaCentralized"}, "train/fedavg", RATE, 0.4),
+    ({"runs.fedavg.client_optimizer": "sgd"}, "train/fedavg", RATE, 0.5),
+    ({"local_start": "own"}, "train/fedkd", RATE, 0.1),
+    ({"rates.local": GONE, "rates.adamw": 0.7}, "train/fedkd", RATE, 0.7),
+    ({"data.qmsum.rates": {"local": 0.8}}, "train/fedkd", RATE, 0.8),
+    ({"learning_rate": 0.9}, "train/fedkd", RATE, 0.9),
+    ({"learning_rate": 0.9, "runs.fedkd.learning_rate": 0.6}, "train/fedkd", RATE, 0.6),
+    # The first of several limits is the setting's.
+    (LIMITS, "train/fedavg", f"{VIEW}.source_tokens", 77),
+    (LIMITS, "train/both", f"{VIEW}.source_tokens", 88),
+    (LIMITS, "train/both", f"{VIEW}.target_tokens", 60),
+    (LIMITS, "predict/fedavg", "rule.max_tokens", 5),
+    # The backbone's own two layers are no other number.
+    ({}, "train/single", UNCACHED, False),
+    ({"runs.single.dropout": 0.1, "runs.single.decode": False}, "train/single", UNCACHED, True),
+    ({"runs.single.adapted_layers": 3}, "train/single", UNCACHED, True),
+    ({"runs.single.adapted_layers": 2}, "train/single", UNCACHED, False),
+    # A language model's bottleneck is its preset's, and LoRA's rank 8, where nothing else is set.
+    (WITHOUT_TEXTS, "train/fedavg", "learner.above", "bottleneck"),
+    (WITHOUT_TEXTS, "train/fedavg", "learner.size", 16),
+    (WITHOUT_TEXTS | {"above": "lora"}, "train/fedavg", "learner.size", 8),
+    (WITHOUT_TEXTS | {"size": 5, "runs.fedavg.size": 6}, "train/fedavg", "learner.size", 6),
+]
 
 
 @pytest.mark.parametrize(
@@ -135,14 +182,7 @@ def test_clients_before_aggregation_are_a_part_of_the_same_training() -> None:
     assert parts["single"] == ("AdaSingle", "local")
 
 
-@pytest.mark.parametrize(
-    ("run", "changes", "reason"),
-    [
-        ("single", {"omit": ["sing*"], "scale": "small"}, "is omitted at scale small"),
-        ("tau-2", {"runs.tau-2.kd_from_round": 9}, "kd_from_round: 9, but of 3 rounds"),
-        ("single", {"runs.single.adapted_layers": 15}, "adapted_layers: 15, but tiny-llama has 4 decoder layers"),
-    ],
-)
+@pytest.mark.parametrize(("run", "changes", "reason"), FORBIDDEN)
 def test_a_run_that_its_scale_or_backbone_forbids_is_left_out(run: str, changes: dict[str, Any], reason: str) -> None:
     orders = planned(**changes)
     assert {orders[f"{stage}/{run}.json"]["left_out"] for stage in ("train", "predict", "evaluate")} == {reason}
@@ -150,51 +190,7 @@ def test_a_run_that_its_scale_or_backbone_forbids_is_left_out(run: str, changes:
     assert [name for name, order in orders.items() if order.get("left_out") and f"/{run}." not in name] == []
 
 
-@pytest.mark.parametrize(
-    ("changes", "order", "key", "value"),
-    [
-        # The run's own, else the data set's, else the file's; of 3 rounds two thirds are 2, and a tenth is 1.
-        ({}, "train/news", "training.rounds", 3),
-        ({"data.news.rounds": 5}, "train/news", "training.rounds", 5),
-        ({"data.news.rounds": 5, "runs.news.rounds": 7}, "train/news", "training.rounds", 7),
-        ({"runs.news.rounds": None}, "train/news", "training.rounds", 3),
-        ({"data.news.clients_per_round": 2, "runs.news.clients_per_round": None}, "train/news", DRAWN, 2),
-        ({"data.news.clients_per_round": 2, "runs.news.clients_per_round": "all"}, "train/news", DRAWN, None),
-        ({"clients_per_round": 2, "data.news.clients_per_round": "all"}, "train/news", DRAWN, None),
-        ({"runs.news.rounds_share": 0.6667}, "train/news", "training.rounds", 2),
-        ({"runs.news.rounds_share": 0.1}, "train/news", "training.rounds", 1),
-        ({"runs.news.prolonged": True, "added_rounds": 4}, "train/news", "training.rounds", 7),
-        ({"data.news.seeds": [5, 6]}, "train/news", "seeds", [5, 6]),
-        ({"data.news.seeds": [5, 6], "runs.news.seeds": [6]}, "train/news", "seeds", [6]),
-        # A rate is the run's, else the file's, else its family's of the data set, else its family's of the file.
-        ({}, "train/single", RATE, 0.1),
-        ({}, "train/fedkd", RATE, 0.2),
-        ({}, "train/fedavg", RATE, 0.3),
-        ({"runs.fedavg.evaluate": "local"}, "train/fedavg", RATE, 0.2),
-        ({"runs.fedavg.method": "AdaCentralized"}, "train/fedavg", RATE, 0.4),
-        ({"runs.fedavg.client_optimizer": "sgd"}, "train/fedavg", RATE, 0.5),
-        ({"local_start": "own"}, "train/fedkd", RATE, 0.1),
-        ({"rates.local": GONE, "rates.adamw": 0.7}, "train/fedkd", RATE, 0.7),
-        ({"data.qmsum.rates": {"local": 0.8}}, "train/fedkd", RATE, 0.8),
-        ({"learning_rate": 0.9}, "train/fedkd", RATE, 0.9),
-        ({"learning_rate": 0.9, "runs.fedkd.learning_rate": 0.6}, "train/fedkd", RATE, 0.6),
-        # The first of several limits is the setting's.
-        (LIMITS, "train/fedavg", f"{VIEW}.source_tokens", 77),
-        (LIMITS, "train/both", f"{VIEW}.source_tokens", 88),
-        (LIMITS, "train/both", f"{VIEW}.target_tokens", 60),
-        (LIMITS, "predict/fedavg", "rule.max_tokens", 5),
-        # The backbone's own two layers are no other number.
-        ({}, "train/single", UNCACHED, False),
-        ({"runs.single.dropout": 0.1, "runs.single.decode": False}, "train/single", UNCACHED, True),
-        ({"runs.single.adapted_layers": 3}, "train/single", UNCACHED, True),
-        ({"runs.single.adapted_layers": 2}, "train/single", UNCACHED, False),
-        # A language model's bottleneck is its preset's, and LoRA's rank 8, where nothing else is set.
-        (WITHOUT_TEXTS, "train/fedavg", "learner.above", "bottleneck"),
-        (WITHOUT_TEXTS, "train/fedavg", "learner.size", 16),
-        (WITHOUT_TEXTS | {"above": "lora"}, "train/fedavg", "learner.size", 8),
-        (WITHOUT_TEXTS | {"size": 5, "runs.fedavg.size": 6}, "train/fedavg", "learner.size", 6),
-    ],
-)
+@pytest.mark.parametrize(("changes", "order", "key", "value"), VALUES)
 def test_an_order_has_the_value_that_its_run_has(changes: dict[str, Any], order: str, key: str, value: Any) -> None:
     assert reduce(getitem, key.split("."), planned(**changes)[f"{order}.json"]) == value
 

@@ -16,6 +16,14 @@ from pipeline.tasks.task import LOSS, load_task
 METRICS = (*load_task(SUMMARIZE).metrics, LOSS)
 PLACE = {metric.name: place for place, metric in enumerate(METRICS, 1)}
 """Metric -> its column of the main table."""
+MARKED = [
+    ("average", (20.0, 21.0, 19.0), ["20.00††", "21.00†", "19.00"]),
+    ("loss", (2.5, 2.9, 2.7), ["2.500†", "2.900", "2.700††"]),
+    ("length", (1.0, 2.0, 3.0), ["1.0", "2.0", "3.0"]),  # no better for being long
+    ("repetition", (1.0, 2.0, 3.0), ["1.0", "2.0", "3.0"]),
+    ("average", (21.001, 21.004, 20.0), ["21.00†", "21.00†", "20.00††"]),
+    ("average", (21.001, 21.004, 21.0), ["21.00", "21.00", "21.00"]),
+]
 
 
 def scores(**values: float) -> Figures:
@@ -46,17 +54,7 @@ def test_a_cell_has_the_digits_of_its_metric_and_its_interval() -> None:
     assert [row[PLACE[name]] for name in ("average", "loss", "length")] == texts
 
 
-@pytest.mark.parametrize(
-    ("metric", "values", "texts"),
-    [
-        ("average", (20.0, 21.0, 19.0), ["20.00††", "21.00†", "19.00"]),
-        ("loss", (2.5, 2.9, 2.7), ["2.500†", "2.900", "2.700††"]),
-        ("length", (1.0, 2.0, 3.0), ["1.0", "2.0", "3.0"]),  # no better for being long
-        ("repetition", (1.0, 2.0, 3.0), ["1.0", "2.0", "3.0"]),
-        ("average", (21.001, 21.004, 20.0), ["21.00†", "21.00†", "20.00††"]),
-        ("average", (21.001, 21.004, 21.0), ["21.00", "21.00", "21.00"]),
-    ],
-)
+@pytest.mark.parametrize(("metric", "values", "texts"), MARKED)
 def test_the_best_and_the_second_of_a_column_are_marked(metric: str, values: list[float], texts: list[str]) -> None:
     rows = rows_of({run: scores(**{metric: value}) for run, value in zip("xyz", values, strict=True)})
     assert [row[PLACE[metric]].split()[0] for row in rows[1:4]] == texts

@@ -27,6 +27,18 @@ from pipeline.workspace.tables import read_table
 Sheet = list[dict[str, str]]
 FIRST, SECOND, THIRD = CRITERIA
 JSON = '{"sheet": "%s", "rater": "%s", "answers": {"i": {"%s": "%s"}}}'
+WRONG = [
+    ("x.json", '{"sheet": "a", "answers": {}}', "rater: is missing"),
+    ("x.json", '{"sheet": "a", "rater": "r", "answers": {}}', "has no ratings"),
+    ("x.json", JSON % ("a", " ", FIRST, "A"), "rater: "),
+    ("x.json", JSON % ("a", "r", "beauty", "A"), "beauty"),
+    ("x.json", JSON % ("a", "r", FIRST, "C"), "found 'C'"),
+    ("x.json", JSON % ("a", "r", FIRST, "A"), "item 'i' has no key"),
+    ("x.json", JSON % ("../keys", "r", FIRST, "A"), "sheet: "),
+    ("x.json", "\xff", "x.json: is not a filled sheet"),
+    ("x.csv", "", "has no ratings"),
+    ("x.csv", "sheet,item\na,i\n", FIRST),
+]
 
 
 @pytest.mark.parametrize(("count", "expected"), [(0, ""), (2, "xy"), (3, "xxy"), (4, "xxxy"), (9, "xxxxy")])
@@ -167,21 +179,7 @@ def test_a_table_from_a_spreadsheet_is_imported(sheets: list[Sheet], separator: 
         import_ratings([Path("ANN.CSV")])
 
 
-@pytest.mark.parametrize(
-    ("name", "content", "message"),
-    [
-        ("x.json", '{"sheet": "a", "answers": {}}', "rater: is missing"),
-        ("x.json", '{"sheet": "a", "rater": "r", "answers": {}}', "has no ratings"),
-        ("x.json", JSON % ("a", " ", FIRST, "A"), "rater: "),
-        ("x.json", JSON % ("a", "r", "beauty", "A"), "beauty"),
-        ("x.json", JSON % ("a", "r", FIRST, "C"), "found 'C'"),
-        ("x.json", JSON % ("a", "r", FIRST, "A"), "item 'i' has no key"),
-        ("x.json", JSON % ("../keys", "r", FIRST, "A"), "sheet: "),
-        ("x.json", "\xff", "x.json: is not a filled sheet"),
-        ("x.csv", "", "has no ratings"),
-        ("x.csv", "sheet,item\na,i\n", FIRST),
-    ],
-)
+@pytest.mark.parametrize(("name", "content", "message"), WRONG)
 def test_a_wrong_file_is_refused(tmp_path: Path, name: str, content: str, message: str) -> None:
     (tmp_path / name).write_text(content, encoding="latin-1")
     with pytest.raises(QuorumError, match=message):

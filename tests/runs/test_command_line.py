@@ -10,15 +10,13 @@ from conftest import ROOT
 from pipeline import __main__ as command_line
 from pipeline.errors import QuorumError
 
+ENDS = [
+    (KeyboardInterrupt(), 130, "interrupted: finished parts stay; run the same command again to go on\n"),
+    (QuorumError("a\x1b[2J.vtt:\n  is empty"), 1, "error: a\\x1b[2J.vtt: is empty\n"),
+]
 
-@pytest.mark.parametrize(
-    ("raised", "code", "line"),
-    [
-        (KeyboardInterrupt(), 130, "interrupted: finished parts stay; run the same command again to go on\n"),
-        (QuorumError("a\x1b[2J.vtt:\n  is empty"), 1, "error: a\\x1b[2J.vtt: is empty\n"),
-    ],
-    ids=["ctrl-c", "an error with control characters"],
-)
+
+@pytest.mark.parametrize(("raised", "code", "line"), ENDS, ids=["ctrl-c", "an error with control characters"])
 def test_a_command_that_ends_early_says_why_in_one_line(
     raised: BaseException, code: int, line: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -26,6 +26,11 @@ from pipeline.workspace.files import read_json
 pytestmark = pytest.mark.usefixtures("short")
 BOTH_SEEDS = [row_of("ours", seed) for seed in (1, 2)]
 ROW = row_of("ours", fingerprint="f")
+DAMAGED = [
+    (b"cut", ""),
+    (gzip.compress(b"[]", mtime=0), ""),
+    (gzip.compress(b'{"seeds": {"1": {"fingerprint": "f"}}}', mtime=0), r" \(no precision\)"),
+]
 
 
 def test_compared_means_are_over_the_same_clients() -> None:
@@ -144,15 +149,7 @@ def test_a_result_is_of_a_run_with_its_knobs_at_its_seed_and_of_a_table_in_its_p
         read_results_of([ROW, theirs])
 
 
-@pytest.mark.parametrize(
-    ("content", "found"),
-    [
-        (b"cut", ""),
-        (gzip.compress(b"[]", mtime=0), ""),
-        (gzip.compress(b'{"seeds": {"1": {"fingerprint": "f"}}}', mtime=0), r" \(no precision\)"),
-    ],
-    ids=["cut", "no record", "no precision"],
-)
+@pytest.mark.parametrize(("content", "found"), DAMAGED, ids=["cut", "no record", "no precision"])
 def test_a_damaged_file_is_named_with_the_remedy(content: bytes, found: str) -> None:
     save_file().write_bytes(content)
     with pytest.raises(QuorumError, match=f"^results/ours.json.gz: is damaged{found}; run `git checkout"):

@@ -20,10 +20,15 @@ def run(seed: int, a: float, b: float) -> list[Scored]:
     return own + [Scored(f"b{seed}-{n}", "B", f"T{seed}", 1, {"score": b}) for n in range(2)]
 
 
-RUNS: BySeed = {
-    seed: {"ours": run(seed, a, b), "other": run(seed, 0.0, 0.0)} for seed, a, b in ((1, 2.0, 12.0), (2, 4.0, 14.0))
-}
+VALUES = ((1, 2.0, 12.0), (2, 4.0, 14.0))
+RUNS: BySeed = {seed: {"ours": run(seed, a, b), "other": run(seed, 0.0, 0.0)} for seed, a, b in VALUES}
 """What `ours` is better by: at seed 1 by 2 and 12 at the clients, at seed 2 by 4 and 14; `other` scores 0."""
+CHANGES = [
+    ({"seeds": [2]}, 9.0, {2: 9.0}, 9),
+    # At seed 1 (8 · 2 + 2 · 12) / 10 = 4, at seed 2 (8 · 4 + 2 · 14) / 10 = 6, so 5.
+    ({"weigh": "examples"}, 5.0, {1: 4.0, 2: 6.0}, 18),
+    ({"groups": "S[0-9]{2}"}, 8.0, {1: 7.0, 2: 9.0}, 6),
+]
 
 
 def changed(**change: Any) -> list[Effect]:
@@ -41,16 +46,7 @@ def test_only_comparisons_over_groups_that_were_run_are_repeated() -> None:
     assert effect.p_holm == pytest.approx(2 * effect.p)
 
 
-@pytest.mark.parametrize(
-    ("change", "value", "by_seed", "groups"),
-    [
-        ({"seeds": [2]}, 9.0, {2: 9.0}, 9),
-        # At seed 1 (8 · 2 + 2 · 12) / 10 = 4, at seed 2 (8 · 4 + 2 · 14) / 10 = 6, so 5.
-        ({"weigh": "examples"}, 5.0, {1: 4.0, 2: 6.0}, 18),
-        ({"groups": "S[0-9]{2}"}, 8.0, {1: 7.0, 2: 9.0}, 6),
-    ],
-    ids=["a seed", "examples", "series"],
-)
+@pytest.mark.parametrize(("change", "value", "by_seed", "groups"), CHANGES, ids=["a seed", "examples", "series"])
 def test_one_thing_is_changed(change: dict[str, Any], value: float, by_seed: dict[int, float], groups: int) -> None:
     """A's eight meetings are two series of four, B has one meeting: three groups a seed."""
     (effect,) = changed(**change)

@@ -36,6 +36,17 @@ TEXTS = {"sources": ["notes"], "backbones": ["tiny-bert"], "backbone": "tiny-ber
 TEXTS |= {"settings": {"domains": {"data": "notes", "kind": "skewed", "clients": 2}}, "evaluated": "last", "rounds": 1}
 TEXTS |= {"runs": {name: RUNS[name] for name in ("fedavg", "fedprox")}, "sections": {}}
 Given = Callable[[Callable[[Training], float]], list[Training]]
+WRONG = [
+    ("runs.fedprox.muu", "fedprox", "runs.fedprox.muu: unknown key"),
+    ("rates.ours", "fedprox", "rates.ours: unknown key"),
+    ("scale.x", "fedprox", "scale.x: is no key; correct it"),
+    ("lambda", "fedprox", "lambda: Input should be less than"),
+    ("rates.server", "zeroshot", "rates.server: run zeroshot trains nothing; choose another"),
+    ("runs.fedselectkd.kd_from_round", "fedselectkd", "kd_from_round: 9, but of 2 rounds"),
+    ("target_tokens", "fedprox", "target_tokens: changes a run's data or what is stored of them"),
+    ("settings.domains.validation_examples", "fedprox", "validation_examples: changes a run's data"),
+]
+DOTTED = [("rates.server", "learning_rate"), ("data.qmsum.rates.server", "learning_rate"), ("rounds", "rounds")]
 
 
 def tuned(params: dict[str, Any], **searches: Any) -> None:
@@ -75,8 +86,7 @@ def given(short: Path, monkeypatch: pytest.MonkeyPatch) -> Given:
 
 
 @pytest.mark.parametrize(
-    ("best", "grid"),
-    [(2.0, [1.0, 2.0, 4.0]), (7.0, [1.0, 2.0, 4.0, 8.0, 16.0]), (0.9, [0.5, 1.0, 2.0, 4.0])],
+    ("best", "grid"), [(2.0, [1.0, 2.0, 4.0]), (7.0, [1.0, 2.0, 4.0, 8.0, 16.0]), (0.9, [0.5, 1.0, 2.0, 4.0])]
 )
 def test_a_best_value_at_an_end_widens_the_grid_for_all_keys(given: Given, best: float, grid: list[float]) -> None:
     """By the grid's own step, until no best is at an end. AdaProx is best at 2 in any case."""
@@ -139,19 +149,7 @@ def test_rows_of_other_scales_stay_and_one_in_another_precision_is_refused(given
     assert done == []
 
 
-@pytest.mark.parametrize(
-    ("key", "run", "message"),
-    [
-        ("runs.fedprox.muu", "fedprox", "runs.fedprox.muu: unknown key"),
-        ("rates.ours", "fedprox", "rates.ours: unknown key"),
-        ("scale.x", "fedprox", "scale.x: is no key; correct it"),
-        ("lambda", "fedprox", "lambda: Input should be less than"),
-        ("rates.server", "zeroshot", "rates.server: run zeroshot trains nothing; choose another"),
-        ("runs.fedselectkd.kd_from_round", "fedselectkd", "kd_from_round: 9, but of 2 rounds"),
-        ("target_tokens", "fedprox", "target_tokens: changes a run's data or what is stored of them"),
-        ("settings.domains.validation_examples", "fedprox", "validation_examples: changes a run's data"),
-    ],
-)
+@pytest.mark.parametrize(("key", "run", "message"), WRONG)
 def test_a_wrong_trial_is_one_line(given: Given, key: str, run: str, message: str) -> None:
     done = given(lambda training: 0.0)
     with pytest.raises(QuorumError, match=rf"^.*{re.escape(message)}.*\Z"):
@@ -161,10 +159,7 @@ def test_a_wrong_trial_is_one_line(given: Given, key: str, run: str, message: st
     assert done == []
 
 
-@pytest.mark.parametrize(
-    ("key", "field"),
-    [("rates.server", "learning_rate"), ("data.qmsum.rates.server", "learning_rate"), ("rounds", "rounds")],
-)
+@pytest.mark.parametrize(("key", "field"), DOTTED)
 def test_a_value_is_set_at_its_dotted_key(key: str, field: str) -> None:
     """Nothing else in the run's training changes."""
     plain, changed = (train_order(params, "fedprox").training for params in (PARAMS, with_value(PARAMS, key, 5.0)))

@@ -56,6 +56,18 @@ EXAMPLES: dict[str, tuple[EncoderTask, list[Any]]] = {
     "tag": (Tag(), [tagged("in new york", "O B-LOC I-LOC"), tagged("ann", "B-PER")]),
     "answer": (Answer(), [asked("it was ann", "ann"), asked("at six they met at the bridge", "six")]),
 }
+SPANS = [
+    ("B-PER I-PER O B-LOC", "B-PER I-PER O I-LOC", (2, 2, 2)),  # I-LOC after O begins a chunk: F1 100
+    ("B-PER I-PER O B-LOC", "B-PER O O B-LOC", (1, 2, 2)),  # 50
+    ("B-ORG I-ORG I-ORG", "B-ORG I-PER I-ORG", (0, 3, 1)),  # one chunk of gold, three of the prediction: 0
+    ("O O", "O O", (0, 0, 0)),
+]
+COMPARED = [
+    ("in 1887 in Paris", "Paris", 40.0, 0),  # precision 1/4, recall 1
+    ("Tower", "Eiffel Tower", 66.7, 0),
+    ("the", "The", 0.0, 100),  # an article alone is nothing left, as in SQuAD's script
+    ("  The  Beyoncé-effect, an A. ", "beyoncéeffect", 100.0, 100),
+]
 
 
 def prefixes_of(task: EncoderTask, made: Encoder, texts: Sequence[Any], tokens: int = 40) -> list[Prefix]:
@@ -104,15 +116,7 @@ def test_the_largest_logit_names_the_class() -> None:
     assert rows == [{"accuracy": 100.0}, {"accuracy": 0.0}]
 
 
-@pytest.mark.parametrize(
-    ("gold", "predicted", "counts"),
-    [
-        ("B-PER I-PER O B-LOC", "B-PER I-PER O I-LOC", (2, 2, 2)),  # I-LOC after O begins a chunk: F1 100
-        ("B-PER I-PER O B-LOC", "B-PER O O B-LOC", (1, 2, 2)),  # 50
-        ("B-ORG I-ORG I-ORG", "B-ORG I-PER I-ORG", (0, 3, 1)),  # one chunk of gold, three of the prediction: 0
-        ("O O", "O O", (0, 0, 0)),
-    ],
-)
+@pytest.mark.parametrize(("gold", "predicted", "counts"), SPANS)
 def test_spans_count_where_type_and_both_ends_agree(gold: str, predicted: str, counts: tuple[int, int, int]) -> None:
     assert span_counts(gold.split(), predicted.split()) == counts
 
@@ -142,15 +146,7 @@ def test_classes_are_outside_and_both_tags_of_every_type() -> None:
     assert Tag().classes([tagged("a b", "B-PER O"), tagged("c", "B-LOC")]) == ("O", "B-LOC", "I-LOC", "B-PER", "I-PER")
 
 
-@pytest.mark.parametrize(
-    ("prediction", "answer", "f1", "exact"),
-    [
-        ("in 1887 in Paris", "Paris", 40.0, 0),  # precision 1/4, recall 1
-        ("Tower", "Eiffel Tower", 66.7, 0),
-        ("the", "The", 0.0, 100),  # an article alone is nothing left, as in SQuAD's script
-        ("  The  Beyoncé-effect, an A. ", "beyoncéeffect", 100.0, 100),
-    ],
-)
+@pytest.mark.parametrize(("prediction", "answer", "f1", "exact"), COMPARED)
 def test_answers_are_compared_by_their_words(prediction: str, answer: str, f1: float, exact: float) -> None:
     """The best of the right answers counts; the first one here is never predicted."""
     text = Question("i", "test", "", "g", "q", answer, (("xyz", 0), (answer, 0)))
@@ -200,6 +196,24 @@ def test_a_token_outside_of_the_context_is_never_an_answer() -> None:
 
 
 WIDTH = 16
+ROUGE = [
+    # R-1 has P = 1, R = 2/3, F1 = 0.8; R-2 P = 1, R = 1/2, F1 = 2/3; the mean of 80, 200/3 and 80 is 680/9.
+    ("the cat sat", "the cat", False, {"rouge1": 80, "rouge2": 200 / 3, "rougeL": 80, "average": 680 / 9}),
+    # Lines in another order: one common subsequence over the complete text, both lines for the union of lines.
+    ("a b\nc d", "c d\na b", False, {"rougeL": 50, "rougeLsum": 100}),
+    ("meetings", "meeting", False, {"rouge1": 0}),
+    ("meetings", "meeting", True, {"rouge1": 100}),
+    ("a b", "", False, {"rouge1": 0}),
+]
+SCRIPTS = [
+    # By `latin` both are die pr fung f r gr e. One of four words and of seven: P = 1/7, R = 1/4, F1 = 2/11.
+    ("Die Prüfung für Größe", "Die Pr fung f r Gr e", 100, 200 / 11),
+    ("STRASSE", "Straße", 0, 100),
+    ("हिन्दी में सारांश", "हिन्दी", 0, 50),  # vowels are marks, and end no word: P = 1, R = 1/3
+    ("天气很好。", "天气", 0, 200 / 3),
+    ("コント", "ｺﾝ", 0, 80),  # P = 1, R = 2/3
+    ("the board can't meet", "the board can not meet", 80, 200 / 3),
+]
 
 
 def document(*units: str, references: tuple[str, ...] = (), length: float = 1) -> Document:
@@ -269,35 +283,13 @@ def test_places_of_chosen_units_are_counted_the_tenth_and_later_ones_together() 
     assert TASK.places(predicted) == [2, 1] + [0] * 8 + [2]
 
 
-@pytest.mark.parametrize(
-    ("reference", "prediction", "stemmer", "scores"),
-    [
-        # R-1 has P = 1, R = 2/3, F1 = 0.8; R-2 P = 1, R = 1/2, F1 = 2/3; the mean of 80, 200/3 and 80 is 680/9.
-        ("the cat sat", "the cat", False, {"rouge1": 80, "rouge2": 200 / 3, "rougeL": 80, "average": 680 / 9}),
-        # Lines in another order: one common subsequence over the complete text, both lines for the union of lines.
-        ("a b\nc d", "c d\na b", False, {"rougeL": 50, "rougeLsum": 100}),
-        ("meetings", "meeting", False, {"rouge1": 0}),
-        ("meetings", "meeting", True, {"rouge1": 100}),
-        ("a b", "", False, {"rouge1": 0}),
-    ],
-)
+@pytest.mark.parametrize(("reference", "prediction", "stemmer", "scores"), ROUGE)
 def test_rouge_by_hand(reference: str, prediction: str, stemmer: bool, scores: dict[str, float]) -> None:
     (row,) = rouge_of([reference], [prediction], use_stemmer=stemmer)
     assert {name: row[name] for name in scores} == pytest.approx(scores)
 
 
-@pytest.mark.parametrize(
-    ("reference", "prediction", "latin", "unicode"),
-    [
-        # By `latin` both are die pr fung f r gr e. One of four words and of seven: P = 1/7, R = 1/4, F1 = 2/11.
-        ("Die Prüfung für Größe", "Die Pr fung f r Gr e", 100, 200 / 11),
-        ("STRASSE", "Straße", 0, 100),
-        ("हिन्दी में सारांश", "हिन्दी", 0, 50),  # vowels are marks, and end no word: P = 1, R = 1/3
-        ("天气很好。", "天气", 0, 200 / 3),
-        ("コント", "ｺﾝ", 0, 80),  # P = 1, R = 2/3
-        ("the board can't meet", "the board can not meet", 80, 200 / 3),
-    ],
-)
+@pytest.mark.parametrize(("reference", "prediction", "latin", "unicode"), SCRIPTS)
 def test_unicode_words_are_those_of_any_script(reference: str, prediction: str, latin: float, unicode: float) -> None:
     """In the last, `latin` has `can` and `t`: 4 of 5 and of 5 words. By Unicode `can't` is one: 3 of 4 and of 5."""
     for tokens, expected in (("latin", latin), ("unicode", unicode)):

@@ -11,16 +11,8 @@ import pytest
 from conftest import ROOT
 
 from pipeline.errors import QuorumError
-from pipeline.workspace.files import (
-    copy_tree,
-    flush_tree,
-    locked,
-    read_json,
-    read_jsonl,
-    replacing,
-    write_jsonl,
-    write_text,
-)
+from pipeline.workspace import files
+from pipeline.workspace.files import copy_tree, locked, read_json, read_jsonl, replacing, write_jsonl, write_text
 from pipeline.workspace.progress import progress
 from pipeline.workspace.tables import read_table, write_table
 
@@ -100,7 +92,7 @@ def test_a_folder_is_copied_and_flushed_with_what_is_below_it(tmp_path: Path, fl
     copy_tree(tmp_path / "a", tmp_path / "c")
     assert {p.name: p.read_text() for p in (tmp_path / "c").rglob("*") if p.is_file()} == {"f": "x", "g": "y"}
     flushed.clear()
-    flush_tree(tmp_path / "c")
+    files.flush_tree(tmp_path / "c")
     assert sorted(flushed) == sorted(["c", "b", "f", "g", tmp_path.name])
 
 
@@ -136,9 +128,7 @@ def test_two_writers_of_one_file_wait_for_each_other(tmp_path: Path) -> None:
         ('a, "b"\r\n=c', '"a, ""b""\r\n=c"'),
     ],
 )
-def test_a_text_that_begins_as_a_formula_has_an_apostrophe(
-    value: str | float | None, cell: str, tmp_path: Path
-) -> None:
+def test_a_text_that_begins_as_a_formula_has_an_apostrophe(value: object, cell: str, tmp_path: Path) -> None:
     """In the file alone."""
     write_table(tmp_path / "t.csv", [{"one": value, "=two": 1}])
     assert (tmp_path / "t.csv").read_bytes().decode() == f"one,'=two\n{cell},1\n"

@@ -51,10 +51,8 @@ def test_a_complete_list_of_users_stays_and_so_does_one_that_dvc_is_writing(root
     assert users.exists()
 
 
-LOCK = "schema: '2.0'\nstages:\n" + "".join(
-    f"  {name}:\n    cmd: run {name}\n    outs:\n    - path: {name}.json\n      hash: md5\n      md5: {name * 32}\n"
-    for name in "abcd"
-)
+ENTRY = "  {0}:\n    cmd: run {0}\n    outs:\n    - path: {0}.json\n      hash: md5\n      md5: {1}\n"
+LOCK = "schema: '2.0'\nstages:\n" + "".join(ENTRY.format(name, name * 32) for name in "abcd")
 
 
 @pytest.mark.parametrize("below", ["", "experiments/long"])
