@@ -11,6 +11,7 @@ from typing import Any
 
 os.environ |= {"HF_HUB_OFFLINE": "1", "DVC_NO_ANALYTICS": "1", "MLFLOW_DISABLE_TELEMETRY": "true"}
 os.environ["TOKENIZERS_PARALLELISM"] = "false"
+os.environ.pop("QUORUM_WORK", None)  # tests write and prune there
 
 import pytest
 import torch

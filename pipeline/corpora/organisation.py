@@ -113,7 +113,7 @@ def check(folder: Path) -> list[Checked]:
             for line, row in rows_of(table, COLUMNS, shorter=True):
                 with _collecting(table, faults):
                     if (named := by_name.get(same_name(row["file"]))) is None:
-                        raise QuorumError(f"line {line}: this folder has no meeting {row['file']!r}")
+                        raise QuorumError(f"line {line}: no meeting here is named {row['file']!r}; give its full name")
                     if named in meetings:
                         cells = row["summary"], row["query"], row.get("turns", "")
                         meetings[named] = _with_summary(meetings[named], f"line {line}", *cells)

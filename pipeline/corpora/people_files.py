@@ -83,10 +83,10 @@ def rows_of(path: Path, columns: Sequence[str], *, shorter: bool = False) -> Ite
 
 
 def _delimiter(text: str, columns: Iterable[str]) -> str:
-    """What separates the header's columns: a comma, unless the needed ones are there with another separator."""
+    """What separates the header's columns: with which most of the needed ones are there, first a comma."""
     header = next(filter(str.strip, io.StringIO(text, newline="")), "").lower()
     rows = {delimiter: next(csv.reader([header], delimiter=delimiter), []) for delimiter in ",;\t"}
-    return next((delimiter for delimiter, cells in rows.items() if {*columns} <= {*map(str.strip, cells)}), ",")
+    return max(rows, key=lambda delimiter: len({*columns} & {*map(str.strip, rows[delimiter])}))
 
 
 def check_columns(path: Path, found: Iterable[str], needed: Sequence[str]) -> None:

@@ -23,8 +23,7 @@ def reachable(corpus: str, source: SourceName) -> bool:
     if source == "sample":
         return (SAMPLE / corpus).is_dir()
     if source == "mirror":
-        folder = mirror()
-        return folder is not None and (folder / SOURCES[corpus].mirrored).exists()
+        return mirror() is not None and (_mirror() / SOURCES[corpus].mirrored).exists()
     address = SOURCES[corpus].address
     return address is not None and answers(address)
 
@@ -83,5 +82,5 @@ def _mirror() -> Path:
     if folder is None:
         raise QuorumError("data_source: mirror: no folder found; set QUORUM_MIRROR, or set data_source: auto")
     if not folder.is_dir():
-        raise QuorumError(f"QUORUM_MIRROR: {folder}: is not a folder; correct it, or set data_source: auto")
+        raise QuorumError(f"QUORUM_MIRROR: {folder}: is not a folder; correct it, or unset it")
     return folder

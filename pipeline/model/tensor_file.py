@@ -66,6 +66,11 @@ def is_intact(run: str) -> bool:
     return all(path.is_file() and sha256_file(path) == saved for path, saved in files.items())
 
 
+def has_checksum(run: str, path: Path) -> bool:
+    """Whether a training saved the sha256 of a file, which may be gone."""
+    return _name(path, run) in _checksums(run)
+
+
 def _checksums(run: str) -> dict[str, str]:
     """The path below the run's folder -> sha256; empty where a training saved none."""
     path = layout.checksums(run)

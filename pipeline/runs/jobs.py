@@ -13,7 +13,7 @@ from pathlib import Path
 from pipeline.clients.skews import SERVER
 from pipeline.errors import QuorumError
 from pipeline.model.entry import Entry, entry_file
-from pipeline.model.tensor_file import digest_of_tensors
+from pipeline.model.tensor_file import digest_of_tensors, has_checksum
 from pipeline.plan.orders import PredictOrder, TrainOrder, planned_runs, read_order
 from pipeline.runs.index import Index, planned_key, read_index, read_manifest, trained_key
 from pipeline.tasks.task import Prediction
@@ -81,10 +81,11 @@ def steps_of(jobs: Sequence[Job]) -> int:
 def model_file(run_id: str, client: str, which: str = EVALUATED) -> Path:
     """The file of a client's model: its own, else the server's; that of its best round is the evaluated one if missing.
 
+    A file that its training saved is named also if it is gone, so that reading it fails.
     Raises QuorumError if the run has none.
     """
     for path in (layout.adapter(run_id, client, which), layout.adapter(run_id, client), layout.adapter(run_id, SERVER)):
-        if path.is_file():
+        if path.is_file() or has_checksum(run_id, path):
             return path
     stage = f"train@{run_id.split('/')[0]}"
     raise QuorumError(f"{layout.adapters(run_id)}: has no model of {client}; run `dvc repro {stage}`")

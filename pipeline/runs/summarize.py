@@ -162,6 +162,8 @@ def row_of(run: str, client: str) -> RunRow:
     row = next((row for row in rows if run in (row.id, row.name, f"{row.name}-{row.seed}")), None)
     if row is None:
         raise QuorumError(f"--run {run}: no such run; there are {', '.join(dict.fromkeys(row.name for row in rows))}")
+    if not layout.adapters(row.id).is_dir():
+        raise QuorumError(f"--run {run}: is not trained yet; run `make repro`")
     clients = [name for name, own in read_manifest(row.setting, row.seed).items() if own["train"]]
     of_server = layout.adapter(row.id, SERVER).is_file()
     if client not in clients and not (client == SERVER and of_server):

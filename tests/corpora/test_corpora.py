@@ -141,6 +141,12 @@ def test_a_source_that_cannot_be_used_is_one_line(
         sources.fetch("qmsum", source, small_mirror / "out")
 
 
+def test_a_misspelt_mirror_is_an_error_although_another_source_would_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("QUORUM_MIRROR", "no/such/folder")
+    with pytest.raises(QuorumError, match="QUORUM_MIRROR: no/such/folder: is not a folder"):
+        sources.choose("qmsum", "auto")
+
+
 def test_upstream_serves_the_mirrors_bytes_and_resumes(small_mirror: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """`file://` instead of the network; a file that was downloaded before is not downloaded again."""
     upstream = (small_mirror / "qmsum").as_uri() + "/"

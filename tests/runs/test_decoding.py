@@ -14,6 +14,7 @@ from pipeline.model.adapter import write_adapter
 from pipeline.model.backbone import Row
 from pipeline.model.decoding_rule import DecodingRule
 from pipeline.model.entry import Entry
+from pipeline.model.tensor_file import save_checksums
 from pipeline.plan.orders import PredictOrder
 from pipeline.runs import decoding
 from pipeline.runs.decoding import decode
@@ -124,6 +125,9 @@ def test_a_client_without_a_model_has_the_servers_and_without_a_best_one_the_eva
     assert [model_file(RUN, client, BEST).stem for client in "AB"] == ["A", "server"]
     save("B", 2.0, BEST)
     assert model_file(RUN, "B", BEST).stem == "B.best"
+    save_checksums(RUN)
+    layout.adapter(RUN, "B", BEST).unlink()
+    assert model_file(RUN, "B", BEST).stem == "B.best", "gone, and not replaced by the server's"
     with pytest.raises(QuorumError, match="has no model of A; run `dvc repro train@fedprox`"):
         model_file("fedprox/2", "A")
 

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from pipeline.corpora.conversation import Turn
 from pipeline.corpora.organisation import turn_range
 from pipeline.errors import QuorumError
+from pipeline.runs import summarize
 from pipeline.runs.parts import divided, pieces
 from pipeline.runs.summarize import Summarizer, nearest_turns
 
@@ -109,3 +110,10 @@ def test_summaries_that_do_not_fit_together_are_merged_a_few_at_once(capsys: pyt
         several = ["a " * words + "b", "c " * words + "d"]
         assert reader(lambda *_, made=made: made)._merged(several, "Q") == " ".join(several)
         assert "could not be merged, so they follow one another" in capsys.readouterr().err
+
+
+def test_a_run_that_is_not_trained_yet_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    planned = SimpleNamespace(id="x/42", name="x", seed=42, left_out=None)
+    monkeypatch.setattr(summarize, "planned_runs", lambda: [planned])
+    with pytest.raises(QuorumError, match="--run x: is not trained yet; run `make repro`"):
+        summarize.row_of("x", "client")
